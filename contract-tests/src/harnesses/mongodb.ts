@@ -35,7 +35,9 @@ export default servedHarness<string>({
     const warm = client.db('warm').collection<{ _id: number; count: number }>('warm');
     for (let round = 0; round < WARM_ROUNDS; round += 1) {
       const ids = Array.from({ length: CONNECTIONS }, (_, id) => id);
-      await Promise.all(ids.map((_id) => warm.findOneAndUpdate({ _id }, { $inc: { count: 1 } }, { upsert: true })));
+      await Promise.all(
+        ids.map((_id) => warm.findOneAndUpdate({ _id }, { $inc: { count: 1 } }, { upsert: true })),
+      );
       await Promise.all(ids.map((_id) => warm.aggregate([{ $match: { _id } }]).toArray()));
     }
     const { version } = await client.db().admin().buildInfo();

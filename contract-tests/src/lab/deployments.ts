@@ -7,6 +7,7 @@ import {
   type Proxy,
   startCluster,
   startEtcdCluster,
+  startNatsCluster,
   startPgbouncer,
   startPostgres,
   startProxy,
@@ -372,6 +373,23 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       address: (at) => at.map(({ host, port }) => `http://${host}:${port}`),
       election: electionOf(cluster.members, () => cluster.leader()),
     })),
+  },
+  nats: {
+    ...leases(TTL_MS),
+    diskMb: 64,
+    ...single('nats-faults/lab.ts'),
+  },
+  'nats-cluster': {
+    ...leases(TTL_MS),
+    ...several('nats-faults/lab.ts', startNatsCluster, (cluster) => ({
+      servers: cluster.members,
+      address: (at) => at.map(({ host, port }) => `nats://${host}:${port}`),
+      election: electionOf(cluster.members, () => cluster.leader('KV_locks')),
+    })),
+  },
+  mongodb: {
+    ...leases(TTL_MS),
+    ...single('mongodb-faults/lab.ts'),
   },
 };
 

@@ -35,6 +35,7 @@ const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 /** Failures with a status of 500 and above that do not pass: not enabled, the bucket is full, more replicas than servers. */
 const LASTING = new Set([...NOT_ENABLED, 10074, 10077]);
 const PASSING_STATUS = new Set([408, 429]);
+const PASSING_NAMES = new Set(['TimeoutError', 'ConnectionError', 'DisconnectedError']);
 
 export function isWrongLastSequence(error: unknown): boolean {
   return error instanceof JetStreamError && WRONG_LAST_SEQUENCE.has(error.code);
@@ -64,5 +65,5 @@ export function isPassing(error: unknown): boolean {
     return PASSING_STATUS.has(error.status) || (error.status >= 500 && !LASTING.has(error.code));
   }
   const { name } = (error ?? {}) as { name?: unknown };
-  return name === 'TimeoutError' || name === 'ConnectionError' || hasNoResponders(error);
+  return PASSING_NAMES.has(name as string) || hasNoResponders(error);
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { headers, type NatsConnection } from '@nats-io/nats-core';
+import { headers } from '@nats-io/nats-core';
 import { type ErrorAnswer, hasNoResponders, JetStreamError } from './jetstream-error.ts';
+import type { Link, LinkRequest } from './link.ts';
 
 /** A message as `STREAM.MSG.GET` gives it: headers and data in base64. */
 export interface StoredMessage {
@@ -42,15 +43,15 @@ const PAUSE_MS = 100;
  * limits, and repeats by itself what the backend repeats anyway.
  */
 export class JetStream {
-  readonly #connection: NatsConnection;
+  readonly #link: Link;
 
-  constructor(connection: NatsConnection) {
-    this.#connection = connection;
+  constructor(link: Link) {
+    this.#link = link;
   }
 
   async api<T>(call: string, body?: object, timeoutMs = REQUEST_MS): Promise<T> {
     const payload = body === undefined ? '' : JSON.stringify(body);
-    return await this.#request<T>(`$JS.API.${call}`, payload, { timeout: limited(timeoutMs) });
+    return await this.#request<T>({ subject: `$JS.API.${call}`, payload, timeoutMs });
   }
 
   /**
@@ -66,10 +67,9 @@ export class JetStream {
     const given = headers();
     given.set('Nats-Expected-Last-Subject-Sequence', String(last));
     for (const [name, value] of Object.entries(more)) given.set(name, value);
-    const options = { headers: given, timeout: limited(timeoutMs) };
     for (let tries = 1; ; tries += 1) {
       try {
-        return (await this.#request<{ seq: number }>(subject, payload, options)).seq;
+        return (await this.#request<{ seq: number }>({ subject, payload, headers: given, timeoutMs })).seq;
       } catch (error) {
         if (tries === TRIES || !hasNoResponders(error)) throw error;
       }
@@ -77,18 +77,11 @@ export class JetStream {
     }
   }
 
-  async #request<T>(
-    subject: string,
-    payload: Uint8Array | string,
-    options: { timeout: number; headers?: ReturnType<typeof headers> },
-  ): Promise<T> {
-    const { data } = await this.#connection.request(subject, payload, options);
+  async #request<T>(request: LinkRequest): Promise<T> {
+    const timeoutMs = Math.min(request.timeoutMs, REQUEST_MS);
+    const { data } = await this.#link.request({ ...request, timeoutMs });
     const answer = JSON.parse(new TextDecoder().decode(data)) as T & { readonly error?: ErrorAnswer };
     if (answer.error !== undefined) throw new JetStreamError(answer.error);
     return answer;
   }
-}
-
-function limited(timeoutMs: number): number {
-  return Math.ceil(Math.min(timeoutMs, REQUEST_MS));
 }

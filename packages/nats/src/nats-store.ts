@@ -20,6 +20,7 @@ import {
   NO_MESSAGE,
   STREAM_NOT_FOUND,
 } from './jetstream-error.ts';
+import { Link } from './link.ts';
 import type { CheckedNatsOptions } from './options.ts';
 
 /** The characters of a key of a bucket, without the dot, which would part it. A line of the protocol has at most 4 096 bytes. */
@@ -44,6 +45,7 @@ const BATCH = 100;
 export class NatsStore implements RecordStore {
   readonly name = 'nats';
   readonly #connection: NatsConnection;
+  readonly #link: Link;
   readonly #jetStream: JetStream;
   readonly #bucket: Bucket;
   readonly #stops = new Set<() => void>();
@@ -51,7 +53,8 @@ export class NatsStore implements RecordStore {
 
   constructor(options: CheckedNatsOptions) {
     this.#connection = options.connection;
-    this.#jetStream = new JetStream(options.connection);
+    this.#link = new Link(options.connection);
+    this.#jetStream = new JetStream(this.#link);
     this.#bucket = new Bucket(this.#jetStream, options);
   }
 
@@ -150,11 +153,12 @@ export class NatsStore implements RecordStore {
   }
 
   connectionError(): unknown {
-    return this.#connection.isClosed() ? new Error('the NATS connection is closed') : undefined;
+    return this.#link.error;
   }
 
   async close(): Promise<void> {
     for (const stop of this.#stops) stop();
+    this.#link.close();
   }
 
   async #open() {

@@ -96,3 +96,22 @@ it('a cluster of three: the leader is killed among racing writers, no write is l
   expect(Number(value)).toBeLessThanOrEqual(added + unknown);
   expect(told).toBeGreaterThan(50);
 });
+
+it('a request whose connection breaks fails at once, and one made meanwhile waits for the connection', async () => {
+  const server = await startedNats();
+  const store = storeOn(await connectionTo(server.url, { reconnectTimeWait: 100 }));
+  const version = await versionOf(put(store, 'a', 'one'));
+  await server.pause();
+  const broken = store.read(['a'], limit).catch((error: unknown) => error);
+  const brokeAt = performance.now();
+  await server.kill();
+  expect(store.isRetryable(await broken)).toBe(true);
+  expect(performance.now() - brokeAt).toBeLessThan(1_000);
+  await waitUntil(() => store.connectionError() !== undefined, { what: 'the connection to be down' });
+  const late = await store.read(['a'], { ...limit, timeoutMs: 200 }).catch((error: unknown) => error);
+  expect(store.isRetryable(late)).toBe(true);
+  const meanwhile = valueOf(store, 'a');
+  await server.restart();
+  expect(await meanwhile).toEqual(['one', version]);
+  expect(store.connectionError()).toBeUndefined();
+});
