@@ -1,7 +1,9 @@
 import { isLockError } from '@locks/core';
 import { etcdBackend } from '@locks/etcd';
 import { memoryBackend } from '@locks/memory';
+import { mongodbBackend } from '@locks/mongodb';
 import { mysqlBackend } from '@locks/mysql';
+import { natsBackend } from '@locks/nats';
 import { postgresAdvisoryBackend, postgresLeaseBackend } from '@locks/postgres';
 import { redisBackend as onIoredis } from '@locks/redis-ioredis';
 import { redisBackend as onNodeRedis } from '@locks/redis-node';
@@ -59,6 +61,8 @@ describe('the public functions', () => {
     ['postgresLeaseBackend', () => postgresLeaseBackend({ pool: ADDRESS as never })],
     ['postgresAdvisoryBackend', () => postgresAdvisoryBackend({ pool: ADDRESS as never })],
     ['mysqlBackend', () => mysqlBackend({ pool: ADDRESS as never })],
+    ['natsBackend', () => natsBackend({ connection: ADDRESS as never })],
+    ['mongodbBackend', () => mongodbBackend({ collection: ADDRESS as never })],
     ['etcdBackend', () => etcdBackend(ADDRESS as never)],
     ['zookeeperBackend', () => zookeeperBackend({ client: ADDRESS as never })],
   ])('%s shows no password of an address in the place of the client', async (_, call) => {

@@ -83,6 +83,20 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{mysql-statements,schema,state-sql,tables}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],
   ],
+  mongodb: [
+    ['index.ts'],
+    ['mongodb-backend.ts'],
+    ['mongodb-store.ts'],
+    ['{change-stream,mongodb-error,options}.ts'],
+  ],
+  nats: [
+    ['index.ts'],
+    ['nats-backend.ts'],
+    ['nats-store.ts'],
+    ['bucket.ts'],
+    ['jetstream.ts'],
+    ['{jetstream-error,link,options}.ts'],
+  ],
   nestjs: [
     ['testing/*.ts'],
     ['index.ts'],
@@ -131,7 +145,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['row-decision.ts'],
     ['row-capacity.ts'],
     ['state-json.ts'],
-    ['{lock-row,fresh-version,moment,time-limit,queue-full-error}.ts'],
+    ['{lock-row,fresh-version,moment,time-limit,queue-full-error,escape-key}.ts'],
   ],
   'redis-glide': [
     ['index.ts'],

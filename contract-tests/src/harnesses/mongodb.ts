@@ -66,7 +66,7 @@ export default servedHarness<string>({
       }
     },
   }),
-  timing: { slackMs: 700, idleGapMs: 4_200 },
+  timing: { slackMs: 1_000, idleGapMs: 4_200 },
 });
 
 function locksOf(of: MongoClient): Collection {

@@ -16,7 +16,9 @@ import { quorumBackend } from '@locks/core/quorum';
 import { clientOptions, etcdBackend } from '@locks/etcd';
 import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
+import { mongodbBackend } from '@locks/mongodb';
 import { mysqlBackend, schemaStatements } from '@locks/mysql';
+import { natsBackend } from '@locks/nats';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
 import { day, every, once } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
@@ -46,6 +48,7 @@ import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
+import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import postgres from 'postgres';
 import { createClient } from 'redis';
@@ -80,6 +83,7 @@ const bunSql = Object.assign(() => undefined, {
   unsafe: noCall,
   close: noCall,
 }) as unknown as onBunSql.BunSql;
+const natsConnection = { request: noCall, subscribe: noCall, isClosed: () => true, status: noStatus };
 const bunRedis = {
   duplicate: noCall,
   send: noCall,
@@ -93,6 +97,8 @@ const work = (): never => {
 function noCall(): Promise<never> {
   return Promise.reject(new Error('nothing is sent'));
 }
+
+async function* noStatus(): AsyncGenerator<never> {}
 
 /** What each entry of @locks/postgres has, whatever its driver. */
 function onEveryDriver(entry: string): Record<string, CallWithOptions> {
@@ -174,6 +180,14 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/leader: lead(options)': { call: (options) => lead(locks, 'a', work, options) },
   '@locks/leader: watch(options)': { call: (options) => watch(locks, 'a', options) },
+  '@locks/mongodb: mongodbBackend(options)': {
+    call: (options) => mongodbBackend(options),
+    valid: { collection: new MongoClient('mongodb://127.0.0.1:1').db('nowhere').collection('locks') },
+  },
+  '@locks/nats: natsBackend(options)': {
+    call: (options) => natsBackend(options),
+    valid: { connection: natsConnection },
+  },
   '@locks/mysql: mysqlBackend(options)': {
     call: (options) => mysqlBackend(options),
     valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },

@@ -4,6 +4,8 @@ const PASSING_NAMES = new Set([
   'MongoNetworkTimeoutError',
   'MongoServerSelectionError',
   'MongoPoolClearedError',
+  // For those that waited while the first connection of a client could not be made.
+  'MongoTopologyClosedError',
   'PoolClearedOnNetworkError',
   'MongoWaitQueueTimeoutError',
   // Written, but not yet by a majority.
@@ -26,6 +28,17 @@ const PASSING_CODES = new Set([
   ...[112, 462],
 ]);
 
+/** Of a socket, where the driver hands its error on. */
+const SOCKET_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
+
 export const DUPLICATE_KEY = 11_000;
 
 interface MaybeMongoError {
@@ -41,5 +54,6 @@ export function codeOf(error: unknown): unknown {
 export function isPassing(error: unknown): boolean {
   const { name, code, errorLabels = [] } = (error ?? {}) as MaybeMongoError;
   if (PASSING_NAMES.has(name as string) || PASSING_CODES.has(code as number)) return true;
+  if (SOCKET_CODES.has(code as string)) return true;
   return Array.isArray(errorLabels) && errorLabels.includes('RetryableWriteError');
 }

@@ -6,7 +6,7 @@ import { MongodbStore } from '../src/mongodb-store.ts';
 
 export const limit: RequestLimit = { timeoutMs: 5_000, signal: new AbortController().signal };
 
-export async function startedMongo(options?: MongodbOptions): Promise<MongodbServer> {
+export async function startedMongodb(options?: MongodbOptions): Promise<MongodbServer> {
   const server = await startMongodb(options);
   onTestFinished(() => server.stop());
   return server;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startProxy, waitUntil } from '@locks/test-servers';
 import { expect, it, onTestFinished } from 'vitest';
-import { collectionOn, limit, put, startedMongo, storeOn, valueOf, versionOf } from './fixture.ts';
+import { collectionOn, limit, put, startedMongodb, storeOn, valueOf, versionOf } from './fixture.ts';
 
 const NASTY = [
   ...[
@@ -29,7 +29,7 @@ const NASTY = [
 ];
 
 it('of twenty that write the same record, one wins, again and again', async () => {
-  const { url } = await startedMongo();
+  const { url } = await startedMongodb();
   const stores = Array.from({ length: 20 }, () => storeOn(collectionOn(url)));
   let version: string | undefined;
   for (let round = 0; round < 10; round += 1) {
@@ -45,7 +45,7 @@ it('of twenty that write the same record, one wins, again and again', async () =
 });
 
 it('a version never comes back, also when the record was deleted and made again', async () => {
-  const store = storeOn(collectionOn((await startedMongo()).url));
+  const store = storeOn(collectionOn((await startedMongodb()).url));
   const first = await versionOf(put(store, 'a', 'one'));
   const second = await versionOf(put(store, 'a', 'two', first));
   expect(await put(store, 'a', undefined, first)).toEqual({ status: 'conflict' });
@@ -60,7 +60,7 @@ it('a version never comes back, also when the record was deleted and made again'
 });
 
 it('keys with any characters are told apart, keep their values, and are listed by their prefixes', async () => {
-  const store = storeOn(collectionOn((await startedMongo()).url));
+  const store = storeOn(collectionOn((await startedMongodb()).url));
   for (const name of NASTY) await versionOf(put(store, `locks/lock/${name}`, name));
   for (const other of ['locks/client/1', 'locks/lock', 'locks/lock0'])
     await versionOf(put(store, other, 'other'));
@@ -76,7 +76,7 @@ it('keys with any characters are told apart, keep their values, and are listed b
 });
 
 it("whatever the user's client sets, bytes come back as they are", async () => {
-  const { url } = await startedMongo();
+  const { url } = await startedMongodb();
   const collection = collectionOn(url, {
     promoteBuffers: false,
     promoteValues: false,
@@ -92,7 +92,7 @@ it("whatever the user's client sets, bytes come back as they are", async () => {
 });
 
 it("answers tell the server's time", async () => {
-  const store = storeOn(collectionOn((await startedMongo()).url));
+  const store = storeOn(collectionOn((await startedMongodb()).url));
   const before = Date.now();
   const written = await put(store, 'a', 'one');
   const { now } = await store.read(['a'], limit);
@@ -104,7 +104,7 @@ it("answers tell the server's time", async () => {
 });
 
 it('idle records are marked for the index that ends them, others are not', async () => {
-  const collection = collectionOn((await startedMongo()).url);
+  const collection = collectionOn((await startedMongodb()).url);
   const store = storeOn(collection);
   const idleSince = async () =>
     (await collection.findOne({ _id: 'a' as never }))?.['idleSince'] as Date | undefined;
@@ -122,7 +122,7 @@ it('idle records are marked for the index that ends them, others are not', async
 });
 
 it('writes ask for a majority, reads for what a majority has, and for the primary', async () => {
-  const collection = collectionOn((await startedMongo()).url, {
+  const collection = collectionOn((await startedMongodb()).url, {
     monitorCommands: true,
     readPreference: 'secondary',
     w: 0,
@@ -148,7 +148,7 @@ it('writes ask for a majority, reads for what a majority has, and for the primar
 });
 
 it('a paused server: a request ends when its answer is of no use any more, and later ones work', async () => {
-  const server = await startedMongo();
+  const server = await startedMongodb();
   const store = storeOn(collectionOn(server.url));
   const version = await versionOf(put(store, 'a', 'one'));
   await server.pause();
@@ -165,7 +165,7 @@ it('a paused server: a request ends when its answer is of no use any more, and l
 });
 
 it('a killed server keeps what it acknowledged', async () => {
-  const server = await startedMongo();
+  const server = await startedMongodb();
   const store = storeOn(collectionOn(server.url));
   const version = await versionOf(put(store, 'a', 'one'));
   await server.kill();
@@ -179,7 +179,7 @@ it('a killed server keeps what it acknowledged', async () => {
 });
 
 it('a lost connection: the next request takes another; a closed client is no reason to repeat', async () => {
-  const server = await startedMongo();
+  const server = await startedMongodb();
   const proxy = await startProxy(server, { protocol: 'raw' });
   onTestFinished(() => proxy.stop());
   const collection = collectionOn(`mongodb://${proxy.host}:${proxy.port}/?directConnection=true`);
@@ -193,7 +193,7 @@ it('a lost connection: the next request takes another; a closed client is no rea
 });
 
 it('tells of records that others make, where the server has change streams; not on the only connection of a client', async () => {
-  const { url } = await startedMongo({ changeStreams: true });
+  const { url } = await startedMongodb({ changeStreams: true });
   const collection = collectionOn(url);
   await collection.insertOne({ made: true });
   const told: string[] = [];
@@ -217,7 +217,7 @@ it('tells of records that others make, where the server has change streams; not 
 });
 
 it('a server without change streams tells nothing, and nobody hears of it', async () => {
-  const { url } = await startedMongo();
+  const { url } = await startedMongodb();
   const collection = collectionOn(url, { monitorCommands: true });
   let refused = 0;
   collection.db.client.on('commandFailed', ({ commandName }) => {

@@ -63,6 +63,6 @@ export function checkOptions(options: NatsBackendOptions): CheckedNatsOptions {
 
 /** Recognizes a connection by what is used of it: another copy of the package may have made it. */
 function isConnection(value: unknown): value is NatsConnection {
-  const { request, subscribe, isClosed } = (value ?? {}) as Partial<NatsConnection>;
-  return [request, subscribe, isClosed].every((method) => typeof method === 'function');
+  const { request, subscribe, status, isClosed } = (value ?? {}) as Partial<NatsConnection>;
+  return [request, subscribe, status, isClosed].every((method) => typeof method === 'function');
 }

@@ -1,6 +1,7 @@
 import { waitUntil } from '@locks/test-servers';
-import { headers } from '@nats-io/transport-node';
-import { expect, it } from 'vitest';
+import { headers, type NatsConnection } from '@nats-io/transport-node';
+import { connect as connectWith30 } from 'transport-node-3.0';
+import { expect, it, onTestFinished } from 'vitest';
 import { connectionTo, limit, put, startedNats, storeOn, valueOf, versionOf } from './fixture.ts';
 
 const NASTY = [
@@ -157,4 +158,20 @@ it('tells of changes of the watched record alone, after each was stored', async 
   await versionOf(put(writer, 'a', 'last', version));
   await watcher.read(['a'], limit);
   expect(seen).toHaveLength(50);
+});
+
+it('the oldest client that is supported does all of it', async () => {
+  const connection = await connectWith30({ servers: (await startedNats()).url });
+  onTestFinished(() => connection.close());
+  const store = storeOn(connection as unknown as NatsConnection);
+  let told = 0;
+  store.watch('a', () => (told += 1));
+  const first = await versionOf(put(store, 'a', 'one'));
+  expect(await put(store, 'a', 'late')).toMatchObject({ status: 'conflict' });
+  const second = await versionOf(put(store, 'a', 'two', first, true));
+  expect(await put(store, 'a', 'late', first)).toEqual({ status: 'conflict' });
+  for await (const record of store.list('', limit)) expect(record.version).toBe(second);
+  await waitUntil(() => told >= 2, { what: 'the changes to be told' });
+  await versionOf(put(store, 'a', undefined, second));
+  expect(await valueOf(store, 'a')).toBeUndefined();
 });
