@@ -45,6 +45,7 @@ export const topologyNames: readonly string[] = [
   'redisson-fenced',
   'redisson-node',
   'redisson-node-sentinel',
+  's3-seaweedfs',
   'upstash',
   'zookeeper-ensemble',
   'zookeeper-native',

@@ -16,6 +16,7 @@ import {
   writeReport,
 } from '@locks/core/conformance';
 import { fetchVersion } from '@locks/test-servers';
+import { casesAtOnce } from './cases-at-once.ts';
 import { harnessNames, harnessUrl } from './harness-names.ts';
 import { reportDirectory } from './report-directory.ts';
 import { keepResult } from './server-results.ts';
@@ -46,17 +47,18 @@ if (values.list) {
   if (values.server !== undefined) process.env['LOCKS_SERVER_PATH'] = fetchVersion(values.server);
   const harness = harnessIn((await import(harnessUrl(backend).href)) as object);
   if (harness === undefined) throw new Error(`src/harnesses/${backend}.ts exports no harness.`);
-  process.exitCode = await run(harness);
+  process.exitCode = await run(harness, casesAtOnce[backend]);
   warnIfKeptOpen();
 }
 
-async function run(harness: Harness): Promise<number> {
+async function run(harness: Harness, concurrency: number | undefined): Promise<number> {
   const startedAt = performance.now();
   const results = new Map<string, CaseResult>();
   const report = await runConformance(harness, {
     runner: 'npm run conformance',
     only: values.only,
     seed: seedOf(values.seed),
+    ...(concurrency !== undefined && { concurrency }),
     onResult: (result) => results.set(result.id, result),
   });
   let group = '';
