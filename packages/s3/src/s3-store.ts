@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DeleteObjectCommand,
@@ -25,6 +24,12 @@ import { conditionsOf } from './conditions.ts';
 import type { CheckedS3Options } from './options.ts';
 import { explained, isRetryableS3Error, statusOf } from './s3-errors.ts';
 
+/** Where an object is. */
+interface Name {
+  readonly Bucket: string;
+  readonly Key: string;
+}
+
 type Command = GetObjectCommand | PutObjectCommand | DeleteObjectCommand | ListObjectsV2Command;
 
 /** Without the slash, which some servers take for a folder. MinIO allows 255 characters between two of them. */
@@ -38,14 +43,10 @@ const HASHED = '==';
 const MOST_BYTES = 1_048_576;
 const MIN_POLL_MS = 25;
 const READS_AT_ONCE = 16;
-const NONCE_BYTES = 12;
 /** The pause before a request is repeated that met another one, at first, in milliseconds. */
 const CONFLICT_PAUSE_MS = 20;
 
-/**
- * Records as objects of a bucket: the version is the ETag. The first bytes of an object are random: without them the same value
- * would have the same ETag again. An object of these bytes alone is a deleted record.
- */
+/** Records as objects of a bucket: the version is the ETag. An object without content is a deleted record. */
 export class S3Store implements RecordStore {
   readonly name = 's3';
   readonly maxValueBytes = MOST_BYTES;
@@ -63,14 +64,10 @@ export class S3Store implements RecordStore {
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
     const records: (StoredRecord | undefined)[] = [];
     let first: { readonly now?: number } | undefined;
-    for (let start = 0; start < keys.length; start += READS_AT_ONCE) {
-      const objects = keys
-        .slice(start, start + READS_AT_ONCE)
-        .map((key) => this.#get(this.#nameOf(key), limit));
-      for (const { object, told } of await Promise.all(objects)) {
-        records.push(recordOf(object));
-        first ??= told;
-      }
+    const names = keys.map((key) => this.#nameOf(key));
+    for await (const { object, told } of this.#getEach(names, limit)) {
+      records.push(recordOf(object));
+      first ??= told;
     }
     return { records, ...first };
   }
@@ -109,14 +106,10 @@ export class S3Store implements RecordStore {
         });
         const { Contents: contents = [], NextContinuationToken: next } = (await this.#send(command, limit))
           .answer as ListObjectsV2CommandOutput;
-        for (let at = 0; at < contents.length; at += READS_AT_ONCE) {
-          const objects = contents
-            .slice(at, at + READS_AT_ONCE)
-            .map(({ Key }) => this.#get({ Bucket: bucket, Key: Key as string }, limit));
-          for (const { object } of await Promise.all(objects)) {
-            const record = recordOf(object);
-            if (record !== undefined) yield record;
-          }
+        const names = contents.map(({ Key = '' }) => ({ Bucket: bucket, Key }));
+        for await (const { object } of this.#getEach(names, limit)) {
+          const record = recordOf(object);
+          if (record !== undefined) yield record;
         }
         from = next;
       } while (from !== undefined);
@@ -129,12 +122,19 @@ export class S3Store implements RecordStore {
 
   async close(): Promise<void> {}
 
-  #nameOf(key: string) {
+  #nameOf(key: string): Name {
     const { bucket, prefix } = this.#options;
     return { Bucket: bucket, Key: `${prefix}${escapeKey(key, ALPHABET)}` };
   }
 
-  async #get(name: { readonly Bucket: string; readonly Key: string }, limit: RequestLimit) {
+  async *#getEach(names: readonly Name[], limit: RequestLimit) {
+    for (let start = 0; start < names.length; start += READS_AT_ONCE)
+      yield* await Promise.all(
+        names.slice(start, start + READS_AT_ONCE).map((name) => this.#get(name, limit)),
+      );
+  }
+
+  async #get(name: Name, limit: RequestLimit) {
     const { answer, told, refusal } = await this.#send(new GetObjectCommand(name), limit);
     if (refusal !== undefined) return { object: undefined, told: told() };
     const { Body: body, ETag: version = '' } = answer as GetObjectCommandOutput;
@@ -143,14 +143,16 @@ export class S3Store implements RecordStore {
   }
 
   async #put(
-    name: { readonly Bucket: string; readonly Key: string },
+    name: Name,
     value: Uint8Array | undefined,
     ifVersion: RecordWrite['ifVersion'],
     limit: RequestLimit,
   ): Promise<RecordWritten> {
-    const Body = Buffer.concat([randomBytes(NONCE_BYTES), value ?? new Uint8Array()]);
     const condition = ifVersion === undefined ? { IfNoneMatch: '*' } : { IfMatch: String(ifVersion) };
-    return await this.#swap(() => new PutObjectCommand({ ...name, Body, ...condition }), limit);
+    return await this.#swap(
+      () => new PutObjectCommand({ ...name, Body: value ?? new Uint8Array(), ...condition }),
+      limit,
+    );
   }
 
   /** Sends a write with a condition, again where S3 says that another request was there at the same time: no one has won then. */
@@ -206,6 +208,5 @@ function refusalOf(error: unknown): 'other' | 'absent' | 'at-once' | undefined {
 }
 
 function recordOf(object: { readonly bytes: Uint8Array; readonly version: string } | undefined) {
-  if (object === undefined || object.bytes.length <= NONCE_BYTES) return undefined;
-  return { value: object.bytes.subarray(NONCE_BYTES), version: object.version };
+  return object && object.bytes.length > 0 ? { value: object.bytes, version: object.version } : undefined;
 }
