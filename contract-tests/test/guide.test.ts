@@ -42,6 +42,9 @@ it('has files that can be read in one go', () => {
     [
       'map-backend.ts',
       'map.test.ts',
+      'blob-store.ts',
+      'blob-harness.ts',
+      'blob.test.ts',
       'table-backend.ts',
       'harness.ts',
       'conformance.test.ts',
@@ -56,6 +59,8 @@ it('has files that can be read in one go', () => {
     ].sort(),
   );
   expect(files.get('map-backend.ts')?.split('\n').length).toBeLessThan(60);
+  // The heading says how many lines.
+  expect(files.get('blob-store.ts')?.trimEnd().split('\n')).toHaveLength(66);
   expect(files.get('table-backend.ts')?.split('\n').length).toBeLessThan(150);
   expect(files.get('fair-backend.ts')?.split('\n').length).toBeLessThan(250);
 });
@@ -76,6 +81,7 @@ it('compiles under --strict', async () => {
 describe('every case passes or is refused as it should be', () => {
   it.each([
     ['map.test.ts', 'map', './map-backend.ts'],
+    ['blob.test.ts', 'azure-blob', './blob-harness.ts'],
     ['conformance.test.ts', 'table', './harness.ts'],
     ['fair.test.ts', 'fair', './fair-harness.ts'],
   ])('in %s', { timeout: 240_000 }, async (test, backend, harness) => {

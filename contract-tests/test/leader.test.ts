@@ -1,6 +1,6 @@
 import type { Harness } from '@locks/core/conformance';
 import { machineNow } from '@locks/core/conformance/process';
-import { waitUntil } from '@locks/test-servers';
+import { canFindServer, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { harnessUrl } from '../src/harness-names.ts';
 import type { LedTerm } from '../src/leader/commands.ts';
@@ -13,8 +13,9 @@ const STORES = (
     ['sqlite', undefined],
     ['redis-ioredis', 'redis'],
     ['postgres-lease', 'postgres'],
+    ['kubernetes', 'kubernetes'],
   ] as const
-).filter(([, server]) => server === undefined || !missing.has(server));
+).filter(([, server]) => server === undefined || (!missing.has(server) && canFindServer(server)));
 
 describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout: 60_000 }, (kind) => {
   let store: ElectionStore;

@@ -65,6 +65,14 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{txn-responses,conditions,queue-turns}.ts'],
     ['{etcd-port,etcd-entry,etcd-errors,keys,options}.ts'],
   ],
+  kubernetes: [
+    ['index.ts'],
+    ['kubernetes-backend.ts'],
+    ['lease-store.ts'],
+    ['lease-watch.ts'],
+    ['{kube-api,lease-record}.ts'],
+    ['{kube-error,lease-name,options}.ts'],
+  ],
   leader: [['index.ts'], ['lead.ts'], ['campaign.ts', 'leader.ts'], ['{back-off,leadership}.ts']],
   history: [
     ['index.ts'],

@@ -5,6 +5,8 @@ export interface ServerKind extends FetchedServer {
   readonly apt?: string[];
   readonly brew?: string[];
   readonly urlVariable?: string;
+  /** Of a kind that is built, its name in server-versions.mjs. */
+  readonly version?: string;
 }
 export declare const serverKinds: Record<string, ServerKind>;
 /** The directories to search, best first. `LOCKS_SERVER_PATH`, if set, replaces all of them. */

@@ -1,10 +1,11 @@
 // Plain JavaScript: install.mjs uses it on a machine that has nothing but Node 20.
 import { accessSync, constants, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { isFetched, sourceOf } from './fetched-kinds.mjs';
+import { fetchedFolder, isFetched, sourceOf } from './fetched-kinds.mjs';
 
 /**
- * @typedef {import('./fetched-kinds.mjs').FetchedServer & { binaries: string[], files?: string[], apt?: string[], brew?: string[], urlVariable?: string }} ServerKind
+ * `version`: of a kind that is built, when somebody asks for it, its name in server-versions.mjs.
+ * @typedef {import('./fetched-kinds.mjs').FetchedServer & { binaries: string[], files?: string[], apt?: string[], brew?: string[], urlVariable?: string, version?: string }} ServerKind
  */
 
 /** @type {Record<string, ServerKind>} */
@@ -55,6 +56,7 @@ export const serverKinds = {
     },
     urlVariable: 'MONGODB_URL',
   },
+  kubernetes: { binaries: ['kube-apiserver'], version: 'kubernetes-1.34' },
   // No server: the checker of model/lock.pml.
   spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.
@@ -73,7 +75,14 @@ const usualPlaces = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin
 export function searchPath(env = process.env) {
   const only = env['LOCKS_SERVER_PATH'];
   if (only !== undefined) return only.split(path.delimiter).filter(Boolean);
-  return [...(env['PATH'] ?? '').split(path.delimiter).filter(Boolean), ...usualPlaces, ...postgresPlaces()];
+  const inPath = (env['PATH'] ?? '').split(path.delimiter).filter(Boolean);
+  return [...inPath, ...usualPlaces, ...postgresPlaces(), ...builtPlaces()];
+}
+
+/** Of kinds that no package manager has. */
+function builtPlaces() {
+  const versions = Object.values(serverKinds).flatMap(({ version }) => version ?? []);
+  return versions.map((version) => path.join(fetchedFolder(version), 'programs'));
 }
 
 /** @returns {string[]} newest version first */
@@ -122,7 +131,8 @@ export function serverKind(kind) {
  * @returns {string}
  */
 export function howToInstall(kind) {
-  const { apt = [], brew = [], urlVariable, ...fetched } = serverKind(kind);
+  const { apt = [], brew = [], urlVariable, version, ...fetched } = serverKind(kind);
+  if (version !== undefined) return `Build it with "node test-servers/install.mjs ${kind}", which needs Go.`;
   const ownServer =
     urlVariable === undefined
       ? ''

@@ -10,6 +10,8 @@ export { type EtcdClusterOptions, type EtcdOptions, startEtcd, startEtcdCluster 
 export { fetchVersion } from '../fetch-version.mjs';
 export { canFindServer, findServer } from './find-server.mjs';
 export { freePort, isFree } from './free-port.ts';
+export { type KubernetesAccess, KubernetesApiServer } from './kubernetes/api-server.ts';
+export { type KubernetesOptions, startKubernetes } from './kubernetes/start-kubernetes.ts';
 export { makeDirectory } from './managed-server.ts';
 export { type MariadbOptions, MariadbServer, startMariadb } from './mysql/mariadb-server.ts';
 export { type MongodbOptions, MongodbServer, startMongodb } from './mongodb/mongodb-server.ts';

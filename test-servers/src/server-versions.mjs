@@ -6,6 +6,7 @@
  * @property {string[]} [suites] of Debian
  * @property {string[]} [packages] of these suites
  * @property {string} [wheel] a package of PyPI that holds the programs
+ * @property {string} [module] a Go module with the sources of the programs, which are built here
  * @property {Readonly<Record<string, string>>} programs by the name under which the tests look for them, where they are in the packages;
  *   a folder is linked
  * @property {readonly string[]} [helpers] programs that those start by themselves
@@ -96,4 +97,10 @@ export const serverVersions = {
   'zookeeper-3.9': { ...zookeeper, suites: ['trixie'] },
   'etcd-3.4': { ...etcd, suites: ['bookworm'] },
   'etcd-3.5': { ...etcd, suites: ['trixie'] },
+  // Some ten minutes of two cores; afterwards the tests find it.
+  'kubernetes-1.34': {
+    kind: 'kubernetes',
+    module: 'k8s.io/kubernetes@v1.34.4',
+    programs: { 'kube-apiserver': 'kube-apiserver' },
+  },
 };

@@ -14,6 +14,7 @@ import { testLockConformance as testWithVitest } from '@locks/core/conformance/v
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { quorumBackend } from '@locks/core/quorum';
 import { clientOptions, etcdBackend } from '@locks/etcd';
+import { kubernetesBackend } from '@locks/kubernetes';
 import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
 import { mongodbBackend } from '@locks/mongodb';
@@ -46,6 +47,7 @@ import { fencedSet as fencedSetOnUpstash, upstashBackend } from '@locks/upstash'
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { KubeConfig } from '@kubernetes/client-node';
 import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
@@ -72,6 +74,11 @@ const glide = await GlideClient.createClient({
   addresses: [{ host: '127.0.0.1', port: 1 }],
   lazyConnect: true,
 });
+const kubeConfig = new KubeConfig();
+kubeConfig.loadFromClusterAndUser(
+  { name: 'c', server: 'https://127.0.0.1:1', skipTLSVerify: true },
+  { name: 'u' },
+);
 const upstash = { url: 'http://127.0.0.1:1', token: 'x' };
 const noPort = {} as RedisPort;
 const client = new pg.Client();
@@ -177,6 +184,10 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/etcd: clientOptions(options)': {
     call: (options) => clientOptions(options),
     valid: { hosts: 'http://127.0.0.1:1' },
+  },
+  '@locks/kubernetes: kubernetesBackend(options)': {
+    call: (options) => kubernetesBackend(options),
+    valid: { kubeConfig },
   },
   '@locks/leader: lead(options)': { call: (options) => lead(locks, 'a', work, options) },
   '@locks/leader: watch(options)': { call: (options) => watch(locks, 'a', options) },

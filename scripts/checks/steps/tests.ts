@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fixtureNames, harnessNames, topologyNames } from '../../../contract-tests/src/harness-names.ts';
 import { oldLocks } from '../../../contract-tests/src/rollover/old-locks.ts';
 import { root } from '../../launcher/root.mjs';
+import { canFindServer } from '../../../test-servers/src/find-server.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { isOptional, serversOf, urlVariables } from '../../launcher/servers.mjs';
 import { problemOf } from '../command.ts';
@@ -51,6 +52,9 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   site: ['reference'],
 };
 
+/** Servers that nothing brings by itself: `node test-servers/install.mjs kubernetes` builds one, which takes some ten minutes. */
+const BUILT = ['kubernetes'] as const;
+
 const plainSuites = harnessNames
   .filter((name) => !fixtureNames.includes(name) && !topologyNames.includes(name))
   .map((name) => `test/.conformance/${name}.test.ts`);
@@ -73,6 +77,15 @@ export const testSteps: readonly Step[] = [
         { needs: [server] },
       ),
     ),
+  ...BUILT.map((server) =>
+    vitestStep(
+      `contract:faults-${server}`,
+      `what users see when ${server} fails, where it was built`,
+      'contract-tests',
+      [`--dir=${server}-faults`, '--no-file-parallelism', '--passWithNoTests'],
+      { uses: [] },
+    ),
+  ),
   vitestStep(
     'contract:faults-postgres-js',
     'the same where a client is postgres.js',
@@ -187,7 +200,8 @@ function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
   const servers =
     shortName === 'test-servers'
       ? { needs: systemServers, uses: allServers.filter(isOptional) }
-      : { needs: serversOf(shortName) };
+      : // The files of a built server that need none run in any case.
+        { needs: serversOf(shortName), ...(BUILT.some((server) => server === shortName) && { uses: [] }) };
   const long = LONG_FILES[shortName] ?? [];
   const name = `unit:${shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
@@ -201,7 +215,7 @@ function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
 
 /**
  * Tests that vitest runs in a folder. Files named after a missing server that the step `uses` cannot run: the step of that server has
- * failed, or the user allows it to be missing.
+ * failed, or the user allows it to be missing, or it has to be built first ({@link BUILT}).
  */
 function vitestStep(
   name: string,
@@ -217,7 +231,8 @@ function vitestStep(
     kind: 'timed',
     ...more,
     async run({ missing, testArguments }) {
-      const absent = (more.uses ?? []).filter((server) => missing.has(server));
+      const unbuilt = (more.uses ? BUILT : []).filter((server) => !canFindServer(server));
+      const absent: string[] = [...(more.uses ?? []).filter((server) => missing.has(server)), ...unbuilt];
       const args = [...selection, ...absent.map((server) => `--exclude=**/*${server}*`), ...testArguments];
       const env = { ...environment, ...(more.uses && { LOCKS_MISSING_SERVERS: absent.join(',') }) };
       const result = await runVitest(join(root, folder), args, env);

@@ -1,0 +1,56 @@
+import { KubeConfig } from '@kubernetes/client-node';
+import { kubernetesBackend } from '@locks/kubernetes';
+import type { KubernetesAccess } from '@locks/test-servers';
+import { at, serverIn } from './connections/server-url.ts';
+import { type Served, servedHarness } from './connections/served-harness.ts';
+
+interface KubernetesServed extends Served<KubernetesAccess> {
+  readonly version: { readonly gitVersion: string };
+}
+
+/** An API server of Kubernetes with its etcd, which must have been built: `node test-servers/install.mjs kubernetes`. */
+export default servedHarness<KubernetesAccess, KubernetesServed>({
+  module: import.meta.url,
+  name: 'kubernetes',
+  variable: 'LOCKS_CONFORMANCE_KUBERNETES',
+  async start() {
+    const { startKubernetes, startProxy } = await import('@locks/test-servers');
+    const server = await startKubernetes();
+    const proxy = await startProxy(server, { protocol: 'raw' });
+    const direct = await server.access();
+    return {
+      ...{ direct, proxied: { ...direct, url: at(direct.url, proxy) }, proxies: [proxy] },
+      version: await server.ask<{ gitVersion: string }>('GET', '/version'),
+      async stop() {
+        await proxy.stop();
+        await server.stop();
+      },
+    };
+  },
+  prepare: async ({ version }) => `Kubernetes ${version.gitVersion.slice(1)}`,
+  createBackend: (access) => kubernetesBackend({ kubeConfig: configFor(access) }),
+  faults: (direct) => ({
+    wire: {
+      servers: () => [serverIn(direct().url)],
+      createBackend: ([address]) =>
+        kubernetesBackend({ kubeConfig: configFor({ ...direct(), url: at(direct().url, address) }) }),
+    },
+    async evict(resource) {
+      const backend = kubernetesBackend({ kubeConfig: configFor(direct()) });
+      await backend.forceRelease?.(resource, undefined, { now: () => performance.now(), deadline: Infinity });
+      await backend.close();
+    },
+  }),
+  timing: { slackMs: 1_500, idleGapMs: 7_500 },
+});
+
+function configFor({ url, certificate, token }: KubernetesAccess): KubeConfig {
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [{ name: 'c', server: url, caData: Buffer.from(certificate).toString('base64') }],
+    users: [{ name: 'u', token }],
+    contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+    currentContext: 'x',
+  });
+  return config;
+}

@@ -1,0 +1,2 @@
+export { kubernetesBackend } from './kubernetes-backend.ts';
+export type { KubernetesBackendOptions } from './options.ts';
