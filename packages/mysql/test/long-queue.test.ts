@@ -53,9 +53,9 @@ describe('a queue of thousands in one row', () => {
     const [one, two] = [open({ tablePrefix }), open({ tablePrefix })];
     const grant = await take(one, request('a', { ttlMs: 60_000 }));
     const waiting = crowd('a', 300);
-    // Waiters of two processes, of two labels, and of ids that are no plain text.
+    // Waiters of two processes, of two labels, one of two bytes, and of ids of two lengths.
     waiting.forEach((_, index) => {
-      const id = index % 7 === 0 ? ` "${index}"\\ ü,` : `plain-${index}`;
+      const id = index % 7 === 0 ? `${index}` : `longer-${index}`;
       waiting[index] = request('a', { acquisitionId: id, label: index % 50 < 25 ? 'x' : 'ÿ' });
     });
     for (const [index, wanted] of waiting.entries()) {
