@@ -153,7 +153,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['row-decision.ts'],
     ['row-capacity.ts'],
     ['state-json.ts'],
-    ['{lock-row,fresh-version,moment,time-limit,queue-full-error,escape-key}.ts'],
+    ['{lock-row,fresh-version,moment,time-limit,queue-full-error,escape-key,network-errors}.ts'],
   ],
   'redis-glide': [
     ['index.ts'],
