@@ -92,8 +92,7 @@ export class ChangeTeller {
 }
 
 /** A pool of one connection would wait for each answer of the stream. */
-function hasConnections(collection: Collection): boolean {
-  const { client } = collection.db ?? {};
-  const { maxPoolSize = 0 } = client?.options ?? {};
+function hasConnections({ db }: Collection): boolean {
+  const { maxPoolSize } = db.client.options;
   return maxPoolSize === 0 || maxPoolSize >= LEAST_CONNECTIONS;
 }

@@ -232,11 +232,7 @@ export class StoreTable implements RecordTable {
     };
   }
 
-  #written(
-    name: string,
-    source: RecordSource,
-    at: number,
-  ): RowWritten {
+  #written(name: string, source: RecordSource, at: number): RowWritten {
     const version = source.writes[0] as number;
     this.#sightings.see(name, source.times, at);
     this.#sightings.answered(version);
