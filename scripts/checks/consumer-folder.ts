@@ -15,6 +15,8 @@ const documentPackages = {
   pg: '^8.23.1',
   postgres: '^3.4.9',
   '@electric-sql/pglite': '^0.5.16',
+  // The connection of @locks/nats.
+  '@nats-io/transport-node': '^3.4.0',
   // For the examples in docs/nestjs.md.
   '@nestjs/testing': '^12.1.1',
   // Of the examples in docs/telemetry.md.
