@@ -51,8 +51,6 @@ export class StoreTable implements RecordTable {
   readonly rowsAtOnce = 200;
   readonly canCreate = true;
   readonly unusedKept = 1_000;
-  readonly maxStateBytes: number;
-  readonly stateBound: string;
   readonly list?: RecordTable['list'];
   readonly watch?: RecordTable['watch'];
   readonly #store: RecordStore;
@@ -71,8 +69,6 @@ export class StoreTable implements RecordTable {
     const { minPollMs = 2, maxPollMs = 800, aliveMs = 3_000 } = store.pace ?? {};
     this.name = store.name;
     this.pace = { minPollMs, maxPollMs, aliveMs };
-    this.maxStateBytes = store.maxValueBytes - HEAD_BYTES;
-    this.stateBound = `${store.maxValueBytes} bytes in this store`;
     this.#store = store;
     this.#prefix = prefix;
     this.#clock = new StoreClock(store.clock);
@@ -81,6 +77,15 @@ export class StoreTable implements RecordTable {
     if (store.watch !== undefined)
       this.watch = (name, changed) =>
         (store.watch as NonNullable<RecordStore['watch']>)(this.#key(name), changed);
+  }
+
+  /** A store may learn its limit from its server. */
+  get maxStateBytes(): number {
+    return this.#store.maxValueBytes - HEAD_BYTES;
+  }
+
+  get stateBound(): string {
+    return `${this.#store.maxValueBytes} bytes in this store`;
   }
 
   now(): number {

@@ -47,11 +47,12 @@ test('a hold whose grant got no answer counts from the sending of that write, ho
   const store = new LocalStore();
   const backend = createRecordBackend(store);
   const wanted = request('a', 'exclusive', 1_000);
+  let sentAt = 0;
   store.around = async (_, execute) => {
+    sentAt = performance.now();
     execute();
     throw new Broken();
   };
-  const sentAt = performance.now();
   await expect(backend.attempt(wanted, false, call)).rejects.toBeInstanceOf(Broken);
   store.around = async (_, execute) => execute();
   await new Promise((resolve) => setTimeout(resolve, 300));
