@@ -25,9 +25,15 @@ export const fixtureNames: readonly string[] = [
   'session-sqlite',
 ];
 
-/** Harnesses of a store that has a plainer one, which `npm test` runs: other topologies, and other clients. */
+/**
+ * Harnesses that `npm test` leaves to `npm run test:all`: other topologies and clients of a store that has a plainer one, and stores
+ * of records whose servers come from Java, Python or Go, since `nats` and `record-http` run the same kernel.
+ */
 export const topologyNames: readonly string[] = [
+  'dynamodb',
   'etcd-cluster',
+  'kubernetes',
+  'mongodb',
   'nats-cluster',
   'pglite',
   'postgres-js-advisory',
@@ -45,6 +51,7 @@ export const topologyNames: readonly string[] = [
   'redisson-fenced',
   'redisson-node',
   'redisson-node-sentinel',
+  's3',
   's3-seaweedfs',
   'upstash',
   'zookeeper-ensemble',
