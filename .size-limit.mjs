@@ -1,7 +1,7 @@
 // What an application carries of a package: the main entry bundled, minified and gzipped. Why there are budgets: docs/adr/0006-size-budgets.md.
 // `ignore`: modules that the user has anyway.
 const budgets = [
-  { name: 'core', limit: '18.8 kB', ignore: [] },
+  { name: 'core', limit: '18.9 kB', ignore: [] },
   { name: 'redis-glide', limit: '21.8 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '21.5 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '20.5 kB', ignore: ['@locks/core'] },

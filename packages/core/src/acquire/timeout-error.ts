@@ -26,8 +26,8 @@ export function timeoutError(
     );
   } else if (isUnobserved(core, query)) {
     parts.push(
-      `${core.backend.name} tells no time: a crashed holder ends for who has watched it without a renewal for its whole ttl, ` +
-        'and this process has not. Wait for longer than the ttl of the holders, or choose a clock for the backend if it has one.',
+      `${core.backend.name} tells no time: a dead holder ends for who has seen it unchanged for its ttl. ` +
+        'Wait for longer than that, or give the backend a clock.',
     );
   } else if (waiting !== undefined && mayHaveCrashed(core, query) && waiting.waitMs < waiting.ttlMs) {
     parts.push(
