@@ -375,9 +375,10 @@ async function pauseBetween(tries: number, batch: readonly RowStep[], { writeMs 
   }
   const areNewcomers = batch.every(({ enqueues }) => enqueues);
   // The try after a refused one knows the row as it is: it is sent at once. A pause before it would make it stale.
-  const doublings = areNewcomers && tries % 2 === 1 ? (tries - 1) / 2 : tries - 4;
-  if (doublings <= 0 || (areNewcomers && tries % 2 === 0)) return;
-  const pauseMs = Math.random() * Math.min(2 ** doublings, MOST_WRITES) * Math.max(writeMs, 1);
+  if (areNewcomers ? tries % 2 === 0 : tries <= 4) return;
+  // The longer newcomers have tried, the less they wait for others.
+  const writes = areNewcomers ? (2 * MOST_WRITES) / (tries - 1) : Math.min(2 ** (tries - 4), MOST_WRITES);
+  const pauseMs = Math.random() * writes * Math.max(writeMs, 1);
   await sleep(pauseMs);
 }
 
