@@ -339,6 +339,8 @@ export const notOptions: Readonly<Record<string, string>> = {
   'Harness.createLocks(options)': 'createLocks() of core',
   'OnceRecord.write(entry)': 'an entry of a record',
   'SqliteOnceRecord.write(entry)': 'an entry of a record',
+  '@locks/record-protocol: escapeKey(alphabet)': 'the keys that a server allows',
+  '@locks/record-protocol: mayStartWith(alphabet)': 'the keys that a server allows',
   '@locks/redis-protocol/kit: runScript(script)': 'a script',
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
