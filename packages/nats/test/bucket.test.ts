@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { makeDirectory, waitUntil } from '@locks/test-servers';
-import type { NatsConnection } from '@nats-io/transport-node';
+import { headers, type NatsConnection } from '@nats-io/transport-node';
 import { expect, it } from 'vitest';
 import { connectionTo, limit, put, startedNats, storeOn, valueOf, versionOf } from './fixture.ts';
 
@@ -69,6 +69,25 @@ it('a bucket of yours may have direct reads and tell nothing: reads are right, a
   // Without message ttls, as such a bucket is, records stay.
   expect(await versionOf(put(writer, 'a', undefined, idle))).toBeGreaterThan(idle);
   expect(await valueOf(store, 'a')).toBeUndefined();
+});
+
+it('the marks that a server leaves for what it deleted are no records', async () => {
+  const connection = await connectionTo((await startedNats()).url);
+  await api(connection, 'STREAM.CREATE.KV_locks', {
+    ...{ ...ofUser, allow_msg_ttl: true, allow_rollup_hdrs: true },
+    subject_delete_marker_ttl: 3_600e9,
+  });
+  const store = storeOn(connection);
+  const given = headers();
+  given.set('Nats-TTL', '1s');
+  await connection.request('$KV.locks.a', 'soon gone', { headers: given, timeout: 2_000 });
+  const lastOf = async () => {
+    const answer = await api(connection, 'STREAM.MSG.GET.KV_locks', { last_by_subj: '$KV.locks.a' });
+    return (answer as { message?: { seq: number } }).message?.seq;
+  };
+  await waitUntil(async () => (await lastOf()) === 2, { what: 'the mark' });
+  expect(await valueOf(store, 'a')).toBeUndefined();
+  expect(await versionOf(put(store, 'a', 'new'))).toBe(3);
 });
 
 it.each([
