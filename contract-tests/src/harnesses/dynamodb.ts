@@ -61,7 +61,7 @@ export default servedHarness<string>({
       await own.send(new DeleteItemCommand({ TableName: TABLE, Key })).finally(() => own.destroy());
     },
   }),
-  timing: { slackMs: 500, idleGapMs: 4_200 },
+  timing: { slackMs: 1_000, idleGapMs: 4_200 },
 });
 
 function shared(endpoint: string): DynamoDBClient {

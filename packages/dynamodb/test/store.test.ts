@@ -183,11 +183,11 @@ describe('what the network and the SDK do', () => {
     const table = await createTable(client, 'id');
     const other = await openStore({ client, table });
     for (const call of [
-      other.store.read(['k'], limit()),
-      other.store.read(['k', 'l'], limit()),
-      other.store.write(write('k', 'v'), limit()),
+      () => other.store.read(['k'], limit()),
+      () => other.store.read(['k', 'l'], limit()),
+      () => other.store.write(write('k', 'v'), limit()),
     ]) {
-      const error = await call.catch((reason: unknown) => reason);
+      const error = await call().catch((reason: unknown) => reason);
       expect((error as Error).message).toMatch(/partition key "key" of type S/);
       expect(other.store.isRetryable(error)).toBe(false);
     }

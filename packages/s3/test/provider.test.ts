@@ -133,8 +133,8 @@ describe('what the network and the SDK do', () => {
     const credentials = { accessKeyId: 'nobody', secretAccessKey: 'wrong' };
     const { bucket } = await openStore({ client: openClient(await seaweedfs()) });
     const { store } = await openStore({ client: openClient(await seaweedfs(), { credentials }), bucket });
-    for (const call of [store.read(['k'], limit()), store.write(write('k', 'v'), limit())]) {
-      const error = await call.catch((reason: unknown) => reason);
+    for (const call of [() => store.read(['k'], limit()), () => store.write(write('k', 'v'), limit())]) {
+      const error = await call().catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(Error);
       expect(store.isRetryable(error)).toBe(false);
     }

@@ -121,8 +121,8 @@ export function recordTests(start: typeof server): void {
 
   it('say that their bucket is missing, and what to do', async () => {
     const { store } = await open({ bucket: 'not-there' });
-    for (const call of [store.read(['k'], limit()), store.write(write('k', 'v', '"1"'), limit())]) {
-      const error = await call.catch((reason: unknown) => reason);
+    for (const call of [() => store.read(['k'], limit()), () => store.write(write('k', 'v'), limit())]) {
+      const error = await call().catch((reason: unknown) => reason);
       expect((error as Error).message).toMatch(/no bucket "not-there".*Create it/);
       expect(store.isRetryable(error)).toBe(false);
     }
