@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { DeleteObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { ConditionsIgnoredError, statusOf } from './s3-errors.ts';
 
@@ -42,27 +43,37 @@ async function ask(
   object: { readonly Bucket: string; readonly Key: string },
   abortSignal: AbortSignal,
 ): Promise<Conditions> {
-  const isRefused = async (condition: { IfNoneMatch: '*' } | { IfMatch: string }): Promise<boolean> => {
+  const put = async (
+    Key: string,
+    condition: { IfNoneMatch: '*' } | { IfMatch: string },
+  ): Promise<boolean> => {
     const Body = new TextEncoder().encode('Whether conditional writes are honoured here (@locks/s3).\n');
-    const command = new PutObjectCommand({ ...object, Body, ...condition });
+    const command = new PutObjectCommand({ ...object, Key, Body, ...condition });
     return await refuses(client.send(command, { abortSignal }));
   };
+  const { Bucket, Key } = object;
   // The first one writes the object, unless it is there.
-  const isNew = !(await isRefused({ IfNoneMatch: '*' }));
-  if (isNew && !(await isRefused({ IfNoneMatch: '*' }))) throw ignored(object.Bucket, 'If-None-Match');
-  if (!(await isRefused({ IfMatch: OTHER_ETAG }))) throw ignored(object.Bucket, 'If-Match');
+  const isNew = !(await put(Key, { IfNoneMatch: '*' }));
+  if (isNew && !(await put(Key, { IfNoneMatch: '*' }))) throw ignored(Bucket, 'If-None-Match');
+  if (!(await put(Key, { IfMatch: OTHER_ETAG }))) throw ignored(Bucket, 'If-Match');
+  // MinIO wrote an object that was not there, until September 2025.
+  const absent = `${Key}-${randomUUID()}`;
+  if (!(await put(absent, { IfMatch: OTHER_ETAG }))) {
+    await client.send(new DeleteObjectCommand({ Bucket, Key: absent }), { abortSignal });
+    throw ignored(Bucket, 'If-Match for an object that is not there');
+  }
   const deletion = new DeleteObjectCommand({ ...object, IfMatch: OTHER_ETAG });
   return { compareOnDelete: await refuses(client.send(deletion, { abortSignal })).catch(notImplemented) };
 }
 
-/** Whether a request was refused for its condition, or for another one that is sent now, which is to say that it was looked at. */
+/** Whether a request was refused for its condition, or for another request at the same time: then too the condition was looked at. */
 async function refuses(request: Promise<unknown>): Promise<boolean> {
   try {
     await request;
     return false;
   } catch (error) {
     const status = statusOf(error);
-    if (status === 412 || status === 409) return true;
+    if (status === 412 || status === 409 || (error as Error).name === 'NoSuchKey') return true;
     throw error;
   }
 }

@@ -1,3 +1,4 @@
+import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { startProxy } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import {
@@ -55,6 +56,20 @@ describe('a provider', () => {
     });
   }
 
+  it('that writes an absent object in spite of if-match is refused, and keeps nothing of it', async () => {
+    const { store: real, client: direct, bucket } = await openStore();
+    await real.write(write('other', 'one'), limit());
+    await using front = await startFront(await server(), ({ headers, url = '' }) => {
+      if (url.includes('/locks/probe-')) delete headers['if-match'];
+      return false;
+    });
+    const { store } = await openStore({ client: openClient(front), bucket });
+    const error = await store.write(write('k', 'one'), limit()).catch((reason: unknown) => reason);
+    expect((error as Error).message).toContain('ignores If-Match for an object that is not there');
+    const { Contents = [] } = await direct.send(new ListObjectsV2Command({ Bucket: bucket }));
+    expect(Contents.map(({ Key }) => Key).sort()).toEqual(['locks/other', 'locks/probe']);
+  });
+
   it('that does not compare before it deletes gets no deletions: what is deleted becomes empty', async () => {
     let deletions = 0;
     await using front = await startFront(await server(), ({ headers, method, url = '' }) => {
@@ -78,7 +93,7 @@ describe('a provider', () => {
     expect(deletions).toBe(0);
   });
 
-  it('is tried once by a process, with three requests where another process was here before', async () => {
+  it('is tried once by a process, with four requests where another process was here before', async () => {
     const { bucket, store } = await openStore();
     await store.write(write('k', 'one'), limit());
     let requests = 0;
@@ -89,7 +104,7 @@ describe('a provider', () => {
     const client = openClient(front);
     const stores = await Promise.all([1, 2, 3].map(() => openStore({ client, bucket })));
     await Promise.all(stores.map(({ store: each }, index) => each.write(write(`k${index}`, 'v'), limit())));
-    expect(requests).toBe(3);
+    expect(requests).toBe(4);
   });
 });
 

@@ -86,7 +86,7 @@ export function s3Harness({ start, server, urlVariable, ...own }: S3HarnessOptio
         await one.send(new DeleteObjectCommand({ Bucket: BUCKET, Key })).finally(() => one.destroy());
       },
     }),
-    timing: { slackMs: 1_000, idleGapMs: 4_200 },
+    timing: { slackMs: 1_500, idleGapMs: 4_200 },
   });
 }
 
