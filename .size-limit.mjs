@@ -6,6 +6,8 @@ const budgets = [
   { name: 'redis-ioredis', limit: '21.5 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '20.5 kB', ignore: ['@locks/core'] },
   { name: 'redis-node', limit: '21.6 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
+  { name: 'dynamodb', limit: '13.5 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
+  { name: 's3', limit: '14.5 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
   { name: 'mongodb', limit: '12.8 kB', ignore: ['@locks/core', 'mongodb'] },
   { name: 'nats', limit: '14.5 kB', ignore: ['@locks/core', '@nats-io/*'] },
   { name: 'redisson', limit: '6 kB', ignore: ['@locks/core'] },

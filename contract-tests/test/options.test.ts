@@ -1,4 +1,5 @@
 import { isLockError } from '@locks/core';
+import { dynamodbBackend } from '@locks/dynamodb';
 import { etcdBackend } from '@locks/etcd';
 import { memoryBackend } from '@locks/memory';
 import { mongodbBackend } from '@locks/mongodb';
@@ -7,6 +8,7 @@ import { natsBackend } from '@locks/nats';
 import { postgresAdvisoryBackend, postgresLeaseBackend } from '@locks/postgres';
 import { redisBackend as onIoredis } from '@locks/redis-ioredis';
 import { redisBackend as onNodeRedis } from '@locks/redis-node';
+import { s3Backend } from '@locks/s3';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { zookeeperBackend } from '@locks/zookeeper';
@@ -61,6 +63,8 @@ describe('the public functions', () => {
     ['postgresLeaseBackend', () => postgresLeaseBackend({ pool: ADDRESS as never })],
     ['postgresAdvisoryBackend', () => postgresAdvisoryBackend({ pool: ADDRESS as never })],
     ['mysqlBackend', () => mysqlBackend({ pool: ADDRESS as never })],
+    ['dynamodbBackend', () => dynamodbBackend({ client: ADDRESS as never, table: 'locks' })],
+    ['s3Backend', () => s3Backend({ client: ADDRESS as never, bucket: 'locks' })],
     ['natsBackend', () => natsBackend({ connection: ADDRESS as never })],
     ['mongodbBackend', () => mongodbBackend({ collection: ADDRESS as never })],
     ['etcdBackend', () => etcdBackend(ADDRESS as never)],

@@ -91,6 +91,12 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{mysql-statements,schema,state-sql,tables}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],
   ],
+  dynamodb: [
+    ['index.ts'],
+    ['dynamodb-backend.ts'],
+    ['dynamodb-store.ts'],
+    ['{answer-time,dynamodb-errors,options}.ts'],
+  ],
   mongodb: [
     ['index.ts'],
     ['mongodb-backend.ts'],
@@ -201,6 +207,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{settings,votes}.ts'],
     ['errors.ts'],
     ['execution-stats.ts'],
+  ],
+  s3: [
+    ['index.ts'],
+    ['s3-backend.ts'],
+    ['s3-store.ts'],
+    ['conditions.ts'],
+    ['{answer-time,options,s3-errors}.ts'],
   ],
   sqlite: [
     ['index.ts'],

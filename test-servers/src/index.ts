@@ -1,7 +1,7 @@
 export type { Proxy } from '@locks/core/conformance/proxy';
-export { DynamodbServer, startDynamodb } from './aws/dynamodb-server.ts';
+export { type DynamodbOptions, DynamodbServer, startDynamodb } from './aws/dynamodb-server.ts';
 export { MotoServer, startMoto } from './aws/moto-server.ts';
-export { SeaweedfsServer, startSeaweedfs } from './aws/seaweedfs-server.ts';
+export { seaweedfsCredentials, SeaweedfsServer, startSeaweedfs } from './aws/seaweedfs-server.ts';
 export { type ServerConditions, underConditions } from './conditions/conditions.ts';
 export { canSeparateNetworks, ProcessNetwork } from './conditions/process-network.ts';
 export { EtcdCluster } from './etcd/etcd-cluster.ts';

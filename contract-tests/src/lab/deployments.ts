@@ -387,6 +387,14 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
       election: electionOf(cluster.members, () => cluster.leader('KV_locks')),
     })),
   },
+  dynamodb: {
+    ...leases(TTL_MS),
+    ...single('dynamodb-faults/lab.ts'),
+  },
+  's3-seaweedfs': {
+    ...leases(TTL_MS),
+    ...single('seaweedfs-faults/lab.ts'),
+  },
   mongodb: {
     ...leases(TTL_MS),
     ...single('mongodb-faults/lab.ts'),

@@ -13,6 +13,7 @@ import { testLockConformance as testWithNode } from '@locks/core/conformance/nod
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { quorumBackend } from '@locks/core/quorum';
+import { dynamodbBackend } from '@locks/dynamodb';
 import { clientOptions, etcdBackend } from '@locks/etcd';
 import { kubernetesBackend } from '@locks/kubernetes';
 import { lead, watch } from '@locks/leader';
@@ -42,12 +43,15 @@ import { type BunRedisClient, redisBackend as onBunRedis } from '@locks/redis-pr
 import { createRedissonBackend } from '@locks/redisson';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
+import { s3Backend } from '@locks/s3';
 import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 import { fencedSet as fencedSetOnUpstash, upstashBackend } from '@locks/upstash';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
 import { KubeConfig } from '@kubernetes/client-node';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { S3Client } from '@aws-sdk/client-s3';
 import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
@@ -191,6 +195,14 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/leader: lead(options)': { call: (options) => lead(locks, 'a', work, options) },
   '@locks/leader: watch(options)': { call: (options) => watch(locks, 'a', options) },
+  '@locks/dynamodb: dynamodbBackend(options)': {
+    call: (options) => dynamodbBackend(options),
+    valid: { client: new DynamoDBClient({ region: 'eu-central-1' }), table: 'locks' },
+  },
+  '@locks/s3: s3Backend(options)': {
+    call: (options) => s3Backend(options),
+    valid: { client: new S3Client({ region: 'eu-central-1' }), bucket: 'locks' },
+  },
   '@locks/mongodb: mongodbBackend(options)': {
     call: (options) => mongodbBackend(options),
     valid: { collection: new MongoClient('mongodb://127.0.0.1:1').db('nowhere').collection('locks') },

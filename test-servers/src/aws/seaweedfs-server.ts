@@ -8,6 +8,9 @@ import { assertFetched } from './assert-fetched.ts';
 /** Of `weed mini`; each of them has a second port, 10 000 above. */
 const PARTS = ['master', 'volume', 'filer', 'admin'] as const;
 
+/** Those of an administrator of every private SeaweedFS. */
+export const seaweedfsCredentials = { accessKeyId: 'locks', secretAccessKey: 'locks-secret' } as const;
+
 /** Starts a SeaweedFS with its S3 gateway, without buckets, on free ports of 127.0.0.1. */
 export async function startSeaweedfs(): Promise<SeaweedfsServer> {
   assertFetched('seaweedfs');
@@ -34,7 +37,7 @@ export class SeaweedfsServer extends ManagedServer {
     return `http://${this.host}:${this.port}`;
   }
 
-  readonly credentials = { accessKeyId: 'locks', secretAccessKey: 'locks-secret' };
+  readonly credentials = seaweedfsCredentials;
 
   protected override async prepare(): Promise<void> {
     const { accessKeyId: accessKey, secretAccessKey: secretKey } = this.credentials;
