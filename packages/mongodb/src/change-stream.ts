@@ -1,4 +1,4 @@
-import type { ChangeStream, Collection } from 'mongodb';
+import type { ChangeStream, Collection, Db } from 'mongodb';
 
 /** How long the stream stays open when nothing is watched any more, in milliseconds. */
 const LINGER_MS = 10_000;
@@ -91,8 +91,9 @@ export class ChangeTeller {
   }
 }
 
-/** A pool of one connection would wait for each answer of the stream. */
-function hasConnections({ db }: Collection): boolean {
-  const { maxPoolSize } = db.client.options;
+/** A pool of one connection would wait for each answer of the stream. Older drivers do not tell the size. */
+function hasConnections(collection: Collection): boolean {
+  const { db } = collection as { readonly db?: Db };
+  const { maxPoolSize = 0 } = (db?.client.options ?? {}) as { readonly maxPoolSize?: number };
   return maxPoolSize === 0 || maxPoolSize >= LEAST_CONNECTIONS;
 }

@@ -13,8 +13,9 @@ public class DurableMongo {
         // By itself the store writes once a second.
         MVStore store = new MVStore.Builder().fileName(args[1]).autoCommitDisabled().open();
         H2Backend backend = new H2Backend(store) {
+            // One request at a time: a read may fail with a NullPointerException while another request deletes.
             @Override
-            public Document handleMessage(MongoMessage message) {
+            public synchronized Document handleMessage(MongoMessage message) {
                 Document answer = super.handleMessage(message);
                 store.commit();
                 return answer;
