@@ -29,5 +29,5 @@ export default defineHarness({
       await backend.close();
     },
   },
-  timing: { slackMs: 500, idleGapMs: 4_200 },
+  timing: { slackMs: 1_000, idleGapMs: 4_200 },
 });
