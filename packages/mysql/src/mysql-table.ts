@@ -42,6 +42,7 @@ const MIN_POLL_MS = 2;
 export class MysqlTable implements RecordTable {
   readonly name = 'mysql';
   readonly pace;
+  readonly releaseBudgetMs = 1_000;
   /** So that the longest names fit into the smallest packet. */
   readonly namesAtOnce = 400;
   readonly rowsAtOnce = 200;

@@ -75,6 +75,8 @@ export interface RecordTable {
   /** The name of the backend. */
   readonly name: string;
   readonly pace: TablePace;
+  /** How long a release is repeated without an answer, in milliseconds: writes of other processes may be in its way. */
+  readonly releaseBudgetMs: number;
   /** How many names are read in one snapshot. */
   readonly namesAtOnce: number;
   /** How many rows are written with one call of `writeMany`. */

@@ -47,6 +47,7 @@ const LAST_MICROS = 2 ** 52;
 export class StoreTable implements RecordTable {
   readonly name: string;
   readonly pace: TablePace;
+  readonly releaseBudgetMs = 5_000;
   readonly namesAtOnce = KEYS_AT_ONCE;
   readonly rowsAtOnce = 200;
   readonly canCreate = true;

@@ -45,6 +45,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities: C;
+  readonly releaseBudgetMs: number;
   readonly attemptMany?: LockBackend['attemptMany'];
   readonly list?: LockBackend['list'];
   readonly #client = randomBytes(9).toString('base64url');
@@ -60,6 +61,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   constructor(table: RecordTable, capabilities: C) {
     this.name = table.name;
     this.capabilities = capabilities;
+    this.releaseBudgetMs = table.releaseBudgetMs;
     this.#table = table;
     this.#writers = new RowWriters(table, this.#client);
     this.#waiters = new RecordWaiters(table, this.#writers, this.#client);
