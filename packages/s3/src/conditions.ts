@@ -56,7 +56,7 @@ async function ask(
   const isNew = !(await put(Key, { IfNoneMatch: '*' }));
   if (isNew && !(await put(Key, { IfNoneMatch: '*' }))) throw ignored(Bucket, 'If-None-Match');
   if (!(await put(Key, { IfMatch: OTHER_ETAG }))) throw ignored(Bucket, 'If-Match');
-  // MinIO wrote an object that was not there, until September 2025.
+  // Releases of MinIO write an object that is not there (minio/minio#21526).
   const absent = `${Key}-${randomUUID()}`;
   if (!(await put(absent, { IfMatch: OTHER_ETAG }))) {
     await client.send(new DeleteObjectCommand({ Bucket, Key: absent }), { abortSignal });

@@ -62,10 +62,30 @@ export class DynamodbServer extends ManagedServer {
     };
   }
 
-  /** A request without credentials is refused, which is an answer. */
+  /** Its first requests take a second: a start that answers one has loaded what they need. */
   protected override async isReady(): Promise<boolean> {
     if (!this.logTail(5).includes('listening')) return false;
-    const { status } = await fetch(this.url, { signal: AbortSignal.timeout(5_000) });
-    return status === 400;
+    const Key = { key: { S: 'none' } };
+    const [tables, item] = [
+      await this.#ask('ListTables', {}),
+      await this.#ask('GetItem', { TableName: 'none', Key }),
+    ];
+    return tables === 200 && item === 400;
+  }
+
+  /** The status of the answer to a request, whose signature DynamoDB Local does not look at. */
+  async #ask(operation: string, body: object): Promise<number> {
+    const { status } = await fetch(this.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-amz-json-1.0',
+        'x-amz-target': `DynamoDB_20120810.${operation}`,
+        authorization:
+          'AWS4-HMAC-SHA256 Credential=local/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=0',
+      },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(10_000),
+    });
+    return status;
   }
 }
