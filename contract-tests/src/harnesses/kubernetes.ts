@@ -31,7 +31,9 @@ export default servedHarness<KubernetesAccess, KubernetesServed>({
   async prepare({ version, proxied, direct }) {
     // A server that has just started is slow, and each connection costs a handshake: no case shall wait for them.
     const locks = createLocks(kubernetesBackend({ kubeConfig: configFor(proxied ?? direct) }));
-    await Promise.all(Array.from({ length: 32 }, (_, index) => locks.lock(`warm ${index}`).run(() => undefined)));
+    await Promise.all(
+      Array.from({ length: 32 }, (_, index) => locks.lock(`warm ${index}`).run(() => undefined)),
+    );
     await locks.close();
     return `Kubernetes ${version.gitVersion.slice(1)}`;
   },
