@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startProxy, waitUntil } from '@locks/test-servers';
+import type { AbstractCursor } from 'mongodb';
 import { expect, it, onTestFinished } from 'vitest';
 import { collectionOn, limit, put, startedMongodb, storeOn, valueOf, versionOf } from './fixture.ts';
 
@@ -132,6 +133,17 @@ it('writes ask for a majority, reads for what a majority has, and for the primar
     commands.push(command as Record<string, unknown>),
   );
   const store = storeOn(collection);
+  // A server that stands alone is not told the preference: the cursors tell it.
+  const preferred: string[] = [];
+  for (const name of ['find', 'aggregate'] as const) {
+    const open = collection[name].bind(collection) as (...given: unknown[]) => AbstractCursor;
+    const noted = (...given: unknown[]): AbstractCursor => {
+      const cursor = open(...given);
+      preferred.push(cursor.readPreference.mode);
+      return cursor;
+    };
+    Object.assign(collection, { [name]: noted });
+  }
   const version = await versionOf(put(store, 'a', 'one'));
   await store.read(['a'], limit);
   for await (const _ of store.list('', limit)) expect(_.version).toBe(version);
@@ -143,8 +155,7 @@ it('writes ask for a majority, reads for what a majority has, and for the primar
     { level: 'majority' },
     { level: 'majority' },
   ]);
-  // The primary is what a server is asked as that gets no read preference.
-  for (const command of reads) expect(command['$readPreference']).not.toMatchObject({ mode: 'secondary' });
+  expect(preferred).toEqual(['primary', 'primary']);
 });
 
 it('a paused server: a request ends when its answer is of no use any more, and later ones work', async () => {
