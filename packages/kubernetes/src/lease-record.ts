@@ -14,7 +14,7 @@ export const AREA = 'locks/area';
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** What is used of a Lease. */
-export interface Lease {
+export interface LeaseObject {
   readonly metadata: {
     readonly name: string;
     readonly uid?: string;
@@ -26,14 +26,14 @@ export interface Lease {
 
 export interface LeaseList {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
-  readonly items: readonly Lease[];
+  readonly items: readonly LeaseObject[];
 }
 
 /**
  * The version of a record. A resource version rises with every write of the cluster, and never comes back. The uid tells a
  * Lease from another one with its name all the same: a write that carries it makes no new Lease.
  */
-export function versionOf({ metadata: { uid = '', resourceVersion = '' } }: Lease): RecordVersion {
+export function versionOf({ metadata: { uid = '', resourceVersion = '' } }: LeaseObject): RecordVersion {
   return `${uid}/${resourceVersion}`;
 }
 
@@ -62,25 +62,25 @@ export function leaseOf(key: string, area: string, value: Uint8Array, ifVersion:
 }
 
 /** @throws ForeignLeaseError for a Lease that has no value, or that of another key */
-export function recordOf(lease: Lease, key: string, namespace: string): StoredRecord {
+export function recordOf(lease: LeaseObject, key: string, namespace: string): StoredRecord {
   const record = isOf(lease, key) ? storedIn(lease) : undefined;
   if (record === undefined) throw new ForeignLeaseError(lease.metadata.name, namespace);
   return record;
 }
 
 /** The record in a Lease of a list; `undefined` for a Lease without one. */
-export function storedIn(lease: Lease): StoredRecord | undefined {
+export function storedIn(lease: LeaseObject): StoredRecord | undefined {
   const { [TEXT]: plain, [BINARY]: binary } = lease.metadata.annotations ?? {};
   if (plain !== undefined) return { value: Buffer.from(plain), version: versionOf(lease) };
   if (binary !== undefined) return { value: Buffer.from(binary, 'base64'), version: versionOf(lease) };
   return undefined;
 }
 
-export function keyOf(lease: Lease): string | undefined {
+export function keyOf(lease: LeaseObject): string | undefined {
   return lease.metadata.annotations?.[KEY];
 }
 
-function isOf(lease: Lease, key: string): boolean {
+function isOf(lease: LeaseObject, key: string): boolean {
   return keyOf(lease) === key;
 }
 

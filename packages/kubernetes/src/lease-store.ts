@@ -12,7 +12,7 @@ import { labelValue, leaseName } from './lease-name.ts';
 import {
   AREA,
   keyOf,
-  type Lease,
+  type LeaseObject,
   type LeaseList,
   leaseOf,
   preconditionsOf,
@@ -96,7 +96,7 @@ export class LeaseStore implements RecordStore {
     const name = leaseName(key);
     try {
       // Without a resource version a read is answered from etcd, never from a cache of the API server.
-      const lease = await this.#send<Lease>({ method: 'GET', path: `${this.#path}/${name}` }, limit);
+      const lease = await this.#send<LeaseObject>({ method: 'GET', path: `${this.#path}/${name}` }, limit);
       return recordOf(lease, key, this.#namespace);
     } catch (error) {
       if (error instanceof KubeStatusError && error.isAbsent(name)) return undefined;
@@ -115,8 +115,8 @@ export class LeaseStore implements RecordStore {
     const body = leaseOf(key, this.#areaLabel(key), value, ifVersion);
     const lease =
       ifVersion === undefined
-        ? await this.#send<Lease>({ method: 'POST', path: this.#path, body }, limit)
-        : await this.#send<Lease>({ method: 'PUT', path, body }, limit);
+        ? await this.#send<LeaseObject>({ method: 'POST', path: this.#path, body }, limit)
+        : await this.#send<LeaseObject>({ method: 'PUT', path, body }, limit);
     return { status: 'written', version: versionOf(lease) };
   }
 

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeApi } from './kube-api.ts';
 import { GONE, type KubeStatus, KubeStatusError } from './kube-error.ts';
-import type { Lease, LeaseList } from './lease-record.ts';
+import type { LeaseList, LeaseObject } from './lease-record.ts';
 
 /** How long a watch goes on while nobody listens: a process that waits again soon needs no new one. */
 const LINGER_MS = 5_000;
@@ -16,7 +16,7 @@ const BEGIN_MS = 10_000;
 interface WatchEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   /** Of an `ERROR`, a status. */
-  readonly object: Lease & KubeStatus & { readonly code?: number };
+  readonly object: LeaseObject & KubeStatus & { readonly code?: number };
 }
 
 /** One watch for all Leases with a label, begun again after its end for as long as somebody listens. */
