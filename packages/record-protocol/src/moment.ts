@@ -13,7 +13,10 @@ export function presentMoment(): Moment {
   return { monotonic: performance.now(), wall: Date.now() };
 }
 
-/** The time that has passed since `moment` at most, in microseconds: the larger of both clocks, as core counts leases. */
+/** `Date.now()` gives whole milliseconds: a difference may be too long by one. */
+const ROUNDING_MS = 1;
+
+/** The time that has passed since `moment`, in microseconds: the larger of both clocks, as core counts leases. */
 export function microsSince({ monotonic, wall }: Moment): number {
-  return Math.max(performance.now() - monotonic, Date.now() - wall) * 1_000;
+  return Math.max(performance.now() - monotonic, Date.now() - wall - ROUNDING_MS) * 1_000;
 }

@@ -6,12 +6,15 @@ export type RecordVersion = string | number | bigint;
 
 /** A record as the store has it. */
 export interface StoredRecord {
+  /** What was written. */
   readonly value: Uint8Array;
+  /** The version of this value. */
   readonly version: RecordVersion;
 }
 
 /** A write that takes place if the record has not changed since it was read. */
 export interface RecordWrite {
+  /** The record that is written: any text, which the store escapes where it must. */
   readonly key: string;
   /** The new value, which no earlier write of the record had; `undefined` deletes the record. */
   readonly value: Uint8Array | undefined;
@@ -44,6 +47,7 @@ export type RecordWritten =
 
 /** The records that were read, in the order of the keys; `undefined`: there is none. */
 export interface RecordsRead {
+  /** As many as there were keys. */
   readonly records: readonly (StoredRecord | undefined)[];
   /** The store's time of the answer or before it, in milliseconds, where the answer tells it. */
   readonly now?: number;
@@ -96,6 +100,7 @@ export interface RecordStore {
   readonly name: string;
   /** The longest value in bytes: the queue of a lock is one value. */
   readonly maxValueBytes: number;
+  /** How often this store is asked. */
   readonly pace?: RecordPace;
   /**
    * Present if the answers have `now`: the holds of dead processes end by it. Without it a hold ends for an observer that has
@@ -103,10 +108,18 @@ export interface RecordStore {
    */
   readonly clock?: RecordClock;
 
-  /** Reads records; never from a cache or a replica that may be behind. At most 100 keys. */
+  /**
+   * Reads records; never from a cache or a replica that may be behind. At most 100 keys.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead>;
 
-  /** Compares and swaps one record, in one atomic step of the store. */
+  /**
+   * Compares and swaps one record, in one atomic step of the store.
+   *
+   * @throws the error of the store, where it gave no answer: the write may have taken place
+   */
   write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten>;
 
   /**
@@ -115,7 +128,11 @@ export interface RecordStore {
    */
   watch?(key: string, changed: () => void): () => void;
 
-  /** Gives the records whose keys start with `prefix`, or more than those. */
+  /**
+   * Gives the records whose keys start with `prefix`, or more than those.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   list?(prefix: string, limit: RequestLimit): AsyncIterable<StoredRecord>;
 
   /** Whether the same request may succeed if repeated. */
@@ -124,6 +141,10 @@ export interface RecordStore {
   /** The error of a connection that is down now, where the client knows of it. */
   connectionError?(): unknown;
 
-  /** Ends what the store itself opened; never a client that it was given. */
+  /**
+   * Ends what the store itself opened; never a client that it was given.
+   *
+   * @throws nothing that a user could mend
+   */
   close(): Promise<void>;
 }

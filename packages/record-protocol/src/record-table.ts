@@ -22,7 +22,9 @@ export interface Snapshot {
 
 /** The write of one row over the version that it was decided on. */
 export interface RowWrite {
+  /** The resource. */
   readonly name: string;
+  /** The new state, and the version of the row that it was decided on. */
   readonly decision: RowDecision;
   /** The id of this write. */
   readonly version: number;
@@ -33,6 +35,7 @@ export interface RowWritten {
   readonly status: 'written';
   /** The time of the table's clock from which the leases in the row count. */
   readonly at: number;
+  /** What the table needs to write over the row again. */
   readonly source: unknown;
 }
 
@@ -50,18 +53,30 @@ export interface RowConflict {
 
 /** The outcome of a take: the row that it made, and its only hold. */
 export type RowTaken =
-  | { readonly status: 'taken'; readonly row: LockRow; readonly token: number; readonly at: number }
+  | {
+      readonly status: 'taken';
+      /** The row, as far as the table knows it without reading it. */
+      readonly row: LockRow;
+      /** The token of the hold. */
+      readonly token: number;
+      /** The time of the table's clock at which the row was so, or earlier. */
+      readonly at: number;
+    }
   | RowConflict;
 
 /** A version of a row is the id of the write that made it. */
 export interface RowTake {
+  /** The acquisition that takes its resource. */
   readonly request: AcquireRequest;
+  /** The id of this write. */
   readonly version: number;
 }
 
 /** How often a table is asked, in milliseconds. */
 export interface TablePace {
+  /** The shortest pause between two polls of a process, in milliseconds. */
   readonly minPollMs: number;
+  /** The longest one, in milliseconds. */
   readonly maxPollMs: number;
   /** How long a process that waits may be silent before its waiters are passed over. */
   readonly aliveMs: number;
@@ -74,6 +89,7 @@ export interface TablePace {
 export interface RecordTable {
   /** The name of the backend. */
   readonly name: string;
+  /** How often this table is asked. */
   readonly pace: TablePace;
   /** How long a release is repeated without an answer, in milliseconds: writes of other processes may be in its way. */
   readonly releaseBudgetMs: number;
@@ -94,29 +110,69 @@ export interface RecordTable {
    * at which it was read, and `write` makes sure that no hold has ended since.
    */
   now?(): number;
-  /** Reads rows. The state of a row whose version is among `known` need not be sent. */
+  /**
+   * Reads rows. The state of a row whose version is among `known` need not be sent.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot>;
-  /** Takes a resource that is free in one request, nothing read before. Asks `isWanted` when it could be sent. */
+  /**
+   * Takes a resource that is free in one request, nothing read before. Asks `isWanted` when it could be sent.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   take(take: RowTake, limit: TimeLimit, isWanted: () => boolean): Promise<RowTaken>;
-  /** Compares and swaps one row. */
+  /**
+   * Compares and swaps one row.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   write(write: RowWrite, limit: TimeLimit): Promise<RowWritten | RowConflict>;
-  /** Compares and swaps each row by itself; `undefined`: perhaps. */
+  /**
+   * Compares and swaps each row by itself; `undefined`: perhaps.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   writeMany(writes: readonly RowWrite[], limit: TimeLimit): Promise<readonly (RowWritten | undefined)[]>;
-  /** Takes all resources or none (feature `many`). */
+  /**
+   * Takes all resources or none (feature `many`).
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   takeMany?(
     takes: readonly RowTake[],
     limit: TimeLimit,
     isWanted: () => boolean,
   ): Promise<Snapshot | undefined>;
-  /** Tells that a client lives. */
+  /**
+   * Tells that a client lives.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   beat(client: string, limit: TimeLimit): Promise<void>;
-  /** Tells that a client has ended. */
+  /**
+   * Tells that a client has ended.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   leave(client: string, limit: TimeLimit): Promise<void>;
-  /** Gives the rows of names with this prefix, and perhaps others (feature `list`). */
+  /**
+   * Gives the rows of names with this prefix, and perhaps others (feature `list`).
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   list?(prefix: string, limit: TimeLimit): AsyncIterable<Snapshot>;
-  /** The cheapest round trip to the store. */
+  /**
+   * The cheapest round trip to the store.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   ping(limit: TimeLimit): Promise<void>;
-  /** Deletes rows that are not in use; resolves with whether some are left for later. */
+  /**
+   * Deletes rows that are not in use; resolves with whether some are left for later.
+   *
+   * @throws the error of the store, where it gave no answer
+   */
   sweep?(): Promise<boolean>;
   /** Calls `changed` soon after a row was written, until the returned function is called. */
   watch?(name: string, changed: () => void): () => void;
@@ -124,7 +180,13 @@ export interface RecordTable {
   isRetryable(error: unknown): boolean;
   /** Whether a connection broke, so that a request may be repeated at once on another. */
   isBroken(error: unknown): boolean;
+  /** The error of a connection that is down now, where the client knows of it. */
   connectionError?(): unknown;
+  /**
+   * Ends what the table itself opened.
+   *
+   * @throws nothing that a user could mend
+   */
   close(): Promise<void>;
 }
 

@@ -227,6 +227,7 @@ export class RecordWaiters implements WriterHooks {
     if (!isAsKnown) {
       const row = snapshot.rows.get(resource) ?? NO_ROW;
       writer.learn(row, snapshot.now);
+      writer.met();
       this.#awaited.get(resource)?.pace.changed(row, this.#client);
     } else if (writer.known !== undefined && snapshot.now > writer.knownAt) {
       writer.learn(writer.known, snapshot.now);

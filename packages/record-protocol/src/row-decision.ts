@@ -23,6 +23,7 @@ export interface DecisionContext extends RulesContext {
  * written by one compare and swap or not at all.
  */
 export class RowDecision extends LockRules {
+  /** The version of the row that it was made from. */
   readonly version: number;
   /** Whether a step's answer depends on the time of the state, so that a state that may be stale is not enough. */
   needsFresh = false;
@@ -82,6 +83,7 @@ export class RowDecision extends LockRules {
   }
 }
 
+/** Milliseconds as whole microseconds, rounded up. */
 export function micros(ms: number): number {
   return Math.ceil(ms * 1_000);
 }

@@ -24,8 +24,9 @@ export interface RowStep {
 }
 
 const MAX_GATHERING_MS = 25;
-const LEAST_PATIENCE = 2;
-const MOST_PATIENCE = 16;
+/** For so many writes it counts that another process has written. */
+const LATELY_WRITES = 8;
+const LONG_STREAK = 16;
 
 /** The knowledge of this process of one row, and the steps that wait to be decided on it. */
 export class RowWriter {
@@ -46,9 +47,10 @@ export class RowWriter {
   /** The urgency of the most urgent step, including the steps that came while the writer waits for a connection. */
   readonly urgency: { priority: Priority } = { priority: PRIORITIES.acquire };
   learnedAt = performance.now();
-  /** How many writes of this process have followed one another, and how many may. */
+  /** How many writes of this process have followed one another. */
   #streak = 0;
-  #patience = MOST_PATIENCE;
+  /** When another process has written last, as far as is known here. */
+  #metAt = -Infinity;
   /** How long the last write took, in milliseconds. */
   writeMs = 0;
   /** Ends the wait of newcomers for steps that go along with them. */
@@ -95,19 +97,24 @@ export class RowWriter {
 
   /** Records that another process has written: it wants to, and there may be more of them. */
   met(): void {
-    this.#patience = Math.max(LEAST_PATIENCE, this.#patience / 2);
+    this.#metAt = performance.now();
     this.#streak = 0;
   }
 
   /**
-   * Now and then leaves a gap in which the write of another process can succeed. Its tries all fail while this process writes as
-   * fast as it can, and nothing tells of them: the gaps come more often where somebody used the last one.
+   * Leaves a gap in which the write of another process can succeed: while the row changes as fast as it can, all tries of newcomers
+   * are stale when they arrive. Where others write, every write leaves a short one; where none seems to, one after many writes
+   * finds out.
    */
   async giveWay(): Promise<void> {
-    if (this.#streak < this.#patience) return;
+    // Newcomers have gathered, which was a gap.
+    if (this.pending.every(({ enqueues }) => enqueues)) return;
+    const isCrowded = performance.now() - this.#metAt < LATELY_WRITES * this.writeMs;
+    if (!isCrowded && this.#streak < LONG_STREAK) return;
+    const gapMs = isCrowded ? this.writeMs / 2 : 2 * this.writeMs;
     this.#streak = 0;
-    this.#patience = Math.min(MOST_PATIENCE, this.#patience * 2);
-    await sleep(2 * this.writeMs);
+    // A timer takes a millisecond at least: where a write takes less, a gap would cost more than it helps.
+    if (gapMs >= 1) await sleep(gapMs);
   }
 
   /** Resolves after a pause as long as a write or three, or when a step comes that is in a hurry. */

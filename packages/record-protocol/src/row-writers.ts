@@ -230,7 +230,8 @@ export class RowWriters {
     /** The write that may have taken place. */
     let sent: SentWrite | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
-      if (tries > 1) await pauseBetween(tries, batch, writer);
+      // What was found before a pause is stale after it.
+      if (tries > 1 && (await pauseBetween(tries, batch, writer))) isFresh = false;
       const limit = limitOf(writer, batch);
       try {
         if (writer.known === undefined && !refused) {
@@ -368,18 +369,19 @@ function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
  * Waits between two tries. Newcomers wait from the first conflict on, and the longer the more there are, so that the writes of
  * holders, and of those whose turn it is, find the row unchanged; those wait after a few tries.
  */
-async function pauseBetween(tries: number, batch: readonly RowStep[], { writeMs }: RowWriter): Promise<void> {
+async function pauseBetween(tries: number, batch: readonly RowStep[], { writeMs }: RowWriter): Promise<boolean> {
   const overdue = batch.every(({ call }) => call.now() >= call.deadline);
   if ((tries > 4 && overdue) || tries > MAX_TRIES) {
     throw new NoAnswerError(`the row changed under each of ${tries - 1} tries`);
   }
   const areNewcomers = batch.every(({ enqueues }) => enqueues);
   // The try after a refused one knows the row as it is: it is sent at once. A pause before it would make it stale.
-  if (areNewcomers ? tries % 2 === 0 : tries <= 4) return;
+  if (areNewcomers ? tries % 2 === 0 : tries <= 4) return false;
   // The longer newcomers have tried, the less they wait for others.
   const writes = areNewcomers ? (2 * MOST_WRITES) / (tries - 1) : Math.min(2 ** (tries - 4), MOST_WRITES);
   const pauseMs = Math.random() * writes * Math.max(writeMs, 1);
   await sleep(pauseMs);
+  return true;
 }
 
 function sleep(ms: number): Promise<void> {

@@ -1,7 +1,6 @@
 export { freshVersion } from './fresh-version.ts';
 export type { LockRow } from './lock-row.ts';
 export {
-  isOvertaken,
   type RecordTable,
   type RowConflict,
   type RowTake,
