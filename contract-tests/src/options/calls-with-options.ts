@@ -35,6 +35,7 @@ import {
 import * as onBunSql from '@locks/postgres/bun-sql';
 import * as onPglite from '@locks/postgres/pglite';
 import * as onPostgresJs from '@locks/postgres/postgres-js';
+import { createRecordBackend } from '@locks/record-protocol';
 import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
@@ -58,6 +59,7 @@ import { MongoClient } from 'mongodb';
 import pg from 'pg';
 import postgres from 'postgres';
 import { createClient } from 'redis';
+import { HttpRecordStore } from '../fixtures/http-record-store.ts';
 
 /** How to call a public function with options, and options that it takes. */
 export interface CallWithOptions {
@@ -293,6 +295,9 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/redis-node: fencedSet(options)': {
     call: (options) => onNodeRedis.fencedSet(nodeRedis, 'a', 'b', 1n, options),
+  },
+  '@locks/record-protocol: createRecordBackend(options)': {
+    call: (options) => createRecordBackend(new HttpRecordStore('127.0.0.1', 1), options),
   },
   '@locks/redis-protocol: createRedisBackend(options)': {
     call: (options) => createRedisBackend(noPort, options),

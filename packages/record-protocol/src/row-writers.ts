@@ -369,7 +369,11 @@ function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
  * Waits between two tries. Newcomers wait from the first conflict on, and the longer the more there are, so that the writes of
  * holders, and of those whose turn it is, find the row unchanged; those wait after a few tries.
  */
-async function pauseBetween(tries: number, batch: readonly RowStep[], { writeMs }: RowWriter): Promise<boolean> {
+async function pauseBetween(
+  tries: number,
+  batch: readonly RowStep[],
+  { writeMs }: RowWriter,
+): Promise<boolean> {
   const overdue = batch.every(({ call }) => call.now() >= call.deadline);
   if ((tries > 4 && overdue) || tries > MAX_TRIES) {
     throw new NoAnswerError(`the row changed under each of ${tries - 1} tries`);

@@ -5,7 +5,17 @@ import { publishedPackages } from '../../checks/workspace.ts';
 import { hostPath } from '../../launcher/environment.mjs';
 
 /** Licences that ask of users no more than to be named. Each id is one of SPDX. */
-const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'PSF-2.0', 'Unlicense'];
+const ALLOWED = [
+  '0BSD',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'BlueOak-1.0.0',
+  'ISC',
+  'MIT',
+  'PSF-2.0',
+  'Unlicense',
+];
 
 interface Component {
   readonly name: string;
