@@ -13,10 +13,12 @@ export function presentMoment(): Moment {
   return { monotonic: performance.now(), wall: Date.now() };
 }
 
-/** `Date.now()` gives whole milliseconds: a difference may be too long by one. */
-const ROUNDING_MS = 1;
+/** As in core's clock: wall and monotonic time are read one after the other, and wall time in whole milliseconds. */
+const NOISE_MS = 5;
 
 /** The time that has passed since `moment`, in microseconds: the larger of both clocks, as core counts leases. */
 export function microsSince({ monotonic, wall }: Moment): number {
-  return Math.max(performance.now() - monotonic, Date.now() - wall - ROUNDING_MS) * 1_000;
+  const passedMs = performance.now() - monotonic;
+  const passedOnWallMs = Date.now() - wall;
+  return (passedOnWallMs - passedMs > NOISE_MS ? passedOnWallMs : passedMs) * 1_000;
 }
