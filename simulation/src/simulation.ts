@@ -157,6 +157,8 @@ export class Simulation {
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
       readsStale: (this.#plan.record?.stale ?? 0) > 0,
       releasesBeforeMs: triesAgain(this.#plan) ? 200 : 0,
+      // A backend of records declares more than the default: the writes of others may be in the way.
+      releaseBudgetMs: this.#plan.record === undefined ? 1_000 : 5_000,
       // A step is several requests where others write the same record.
       latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) ? 5 : 1),
       longestDelayMs: this.#limits.delay,

@@ -27,6 +27,7 @@ const MAX_GATHERING_MS = 25;
 /** For so many writes it counts that another process has written. */
 const LATELY_WRITES = 8;
 const LONG_STREAK = 16;
+const MAX_WRITE_MS = 100;
 
 /** The knowledge of this process of one row, and the steps that wait to be decided on it. */
 export class RowWriter {
@@ -91,7 +92,8 @@ export class RowWriter {
 
   /** Records a write that took place, and whether it was on what this process had written before. */
   wrote(ms: number, isStreak: boolean): void {
-    this.writeMs = ms;
+    // A write that was repeated after a lost answer says nothing of what others need.
+    this.writeMs = Math.min(ms, MAX_WRITE_MS);
     this.#streak = isStreak ? this.#streak + 1 : 0;
   }
 

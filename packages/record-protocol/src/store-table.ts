@@ -36,7 +36,7 @@ const WRITES_AT_ONCE = 32;
 const LIST_PAGE = 64;
 /** A late answer is waited for: a grant that comes too late is noticed, and abandoned. */
 const LATE_ANSWER_MS = 1_000;
-const REQUEST_LIMIT_MS = 10_000;
+const REQUEST_LIMIT_MS = 5_000;
 /** A clock that is wrong by centuries must not use up the tokens, which are whole numbers below 2 ** 53. */
 const LAST_MICROS = 2 ** 52;
 

@@ -13,8 +13,6 @@ const RETRY_MS = 1_100;
 /** What the margins of a lease take of it, that of a quorum and that of core: a part, and milliseconds. */
 const MARGIN = 0.02;
 const MARGIN_MS = 6;
-/** A release without an answer is repeated for so long, or until its lease ends, in milliseconds (docs/spec.md §2.5). */
-const RELEASED_WITHIN_MS = 1_000;
 /** Before the end of that time it is not repeated any more, in milliseconds. */
 const LAST_PAUSE_MS = 250;
 /** Reasons for which nobody but an operator, or a store that lost data, ends a lease. */
@@ -168,7 +166,7 @@ export class OperationChecks {
     if (this.#stoodSince(startedAtTrue) || this.#hasJumped || this.#plan.kind === 'all' || isClosing())
       return;
     const tookMs = process.clock.monotonic() - startedAt;
-    const mostMs = Math.min(RELEASED_WITHIN_MS, leftMs);
+    const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
     const isEarly = hasFailed && tookMs < mostMs - LAST_PAUSE_MS;
     if (isEarly || tookMs > mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs)
       this.#violated('§2.5', `released its lease, which lasted ${leftMs} ms, for ${tookMs} ms`);

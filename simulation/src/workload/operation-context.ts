@@ -29,6 +29,8 @@ export interface OperationContext {
   readonly readsStale: boolean;
   /** The time for a release grows by this at most, with what its process has to write before it, in milliseconds. */
   readonly releasesBeforeMs: number;
+  /** A release without an answer is repeated for so long, or until its lease ends (docs/spec.md §2.5). */
+  readonly releaseBudgetMs: number;
   /** A request takes this long, and up to as much again, and so does its reply, in milliseconds. */
   readonly latencyMs: number;
   /** How long a message may be on its way, in milliseconds. */

@@ -3,6 +3,8 @@ import { hasEndsByTime, type Plan, triesAgain } from './plan.ts';
 
 /** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
 const PROGRESS_MS = 8_000;
+/** How long `@locks/record-protocol` waits for an answer of a store of records, in milliseconds. */
+const RECORD_ANSWER_MS = 5_000;
 /** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
 const IDLE_MS = 100;
 
@@ -40,6 +42,7 @@ export class TimeLimits {
     this.delay = 2 * slowMs + this.longestTtl + PROGRESS_MS;
     this.leftover = faultsEndAt + this.delay;
     this.progress = Math.max(0, ...operations.map(({ holdMs }) => holdMs)) + this.longestTtl + PROGRESS_MS;
+    if (plan.record !== undefined) this.progress += RECORD_ANSWER_MS;
     this.idle = idleOf(plan);
   }
 }
