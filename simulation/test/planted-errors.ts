@@ -344,6 +344,66 @@ const inMysql = [
   ]),
 ];
 
+/** One for each thing on which the safety of a store of records hangs. */
+const inRecords = [
+  ...errorsIn('record', 'record-protocol/src/sightings.ts', [
+    'earlier?.mark === mark ? earlier :',
+    'earlier !== undefined ? earlier :',
+    'others do not notice a renewal',
+  ]),
+  ...errorsIn(
+    'record',
+    'record-protocol/src/store-table.ts',
+    [
+      'Math.min(since(hold.id) + span,',
+      'Math.min(since(hold.id) + span / 2,',
+      'others end a hold after half of its ttl',
+    ],
+    [
+      'if (span === undefined && kept !== undefined) return [id, kept];',
+      '',
+      'a write of others renews a hold',
+    ],
+    [
+      'this.#sightings.sends(version, presentMoment());',
+      '',
+      'a grant whose answer was lost counts from its sight',
+    ],
+  ),
+  ...errorsIn(
+    'record',
+    'record-protocol/src/store-clock.ts',
+    ['+ this.#options.skewMs * 1_000', '', 'the clocks of the servers are taken for one'],
+    ['now: now + this.#options.stepMs * 1_000', 'now', 'a clock in steps is taken for an exact one'],
+  ),
+  ...errorsIn(
+    'record',
+    'record-protocol/src/heartbeats.ts',
+    [
+      'readAt - since >= this.#aliveMs',
+      'readAt - since >= this.#aliveMs / 10',
+      'waiters that live are passed over',
+    ],
+    ['const isDead = record === undefined ||', 'const isDead =', 'a client that has left counts as alive'],
+  ),
+  ...errorsIn('record', 'record-protocol/src/row-writers.ts', [
+    'serves: (other) => other === client',
+    'serves: () => true',
+    'a lock is granted to waiters that are not told',
+  ]),
+  ...errorsIn('record', 'record-protocol/src/row-writer.ts', [
+    'Math.min(ms, MAX_WRITE_MS)',
+    'ms',
+    'a lost answer makes the next pauses as long',
+    2_070_915_944,
+  ]),
+  ...errorsIn('record', 'record-protocol/src/record-waiters.ts', [
+    'if (decision.changed) this.#inBackground(writer.resource, () => undefined);',
+    '',
+    'free capacity is not taken',
+  ]),
+];
+
 export const plantedErrors: readonly PlantedError[] = [
   ...inScripts,
   ...inProtocol,
@@ -351,4 +411,5 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inQuorum,
   ...inCohorts,
   ...inMysql,
+  ...inRecords,
 ];
