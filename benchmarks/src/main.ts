@@ -4,6 +4,7 @@ import { clusterSuite } from './suites/cluster.ts';
 import { cohortSuite } from './suites/cohorts.ts';
 import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
+import { recordsSuite } from './suites/records.ts';
 import { redisSuite } from './suites/redis.ts';
 import { runStoreSuite, suiteOf } from './suites/stores.ts';
 import { telemetrySuite } from './suites/telemetry.ts';
@@ -20,6 +21,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   zookeeper: (args) => runStoreSuite(suiteOf(zookeeperStore), args),
   etcd: (args) => runStoreSuite(suiteOf(etcdStore), args),
   kinds: (args) => runStoreSuite(kindsSuite, args),
+  records: recordsSuite,
   cohorts: cohortSuite,
   growth: growthSuite,
   languages: languagesSuite,

@@ -72,7 +72,7 @@ async function warmUp(
   settings: CompareSettings,
   contention: Contention,
 ): Promise<void> {
-  const { warmUpBurstsMs: forMs } = settings;
+  const { warmUpBurstsMs: forMs, rushTurns = RUSH_TURNS } = settings;
   const workers = await testbed.workersOf(contender, contention.processes);
   await Promise.all(
     workers.map((worker, index) => {
@@ -80,7 +80,7 @@ async function warmUp(
       return worker.call.loop({ names: [name], forMs });
     }),
   );
-  const rush = { ...contention, turns: Math.max(RUSH_TURNS, contention.turns) };
+  const rush = { ...contention, turns: Math.max(rushTurns, contention.turns) };
   const until = performance.now() + forMs;
   let burst: Burst;
   do burst = await runBurst(testbed, contender, rush, 0, settings.turnsLimitMs);

@@ -1,4 +1,5 @@
 import type { Contender } from '../contenders/contender.ts';
+import { type ClientCounts, clientMeter, sumOf } from '../measure/client-counts.ts';
 import type { Meter } from '../measure/meter.ts';
 import { pin, type Pinning, planPinning } from '../measure/pinning.ts';
 import { startWorker, type Worker } from './worker.ts';
@@ -12,7 +13,8 @@ export interface Address {
 export interface TestbedServer {
   /** The argument of the contenders' `open`. */
   readonly url: string;
-  readonly meter: Meter;
+  /** @defaultValue the client processes count what they send */
+  readonly meter?: Meter;
   /** Where the server listens, and its url behind other addresses: to put a slow network in between. */
   readonly network?: {
     readonly addresses: readonly Address[];
@@ -33,6 +35,9 @@ export class Testbed implements AsyncDisposable {
   readonly pinning: Pinning | undefined;
   /** What was pinned to what, or why nothing was. */
   readonly placement: string;
+  readonly #clients = clientMeter(() => this.#sent());
+  /** What client processes had sent that were ended. */
+  readonly #sentBefore: ClientCounts[] = [];
   readonly #workers = new Set<Worker>();
   readonly #workersOf = new Map<string, Promise<Worker>[]>();
 
@@ -47,7 +52,7 @@ export class Testbed implements AsyncDisposable {
   }
 
   get meter(): Meter {
-    return this.server.meter;
+    return this.server.meter ?? this.#clients;
   }
 
   /** The client processes of a contender, the first `count` of them; they stay for the whole run. */
@@ -76,6 +81,7 @@ export class Testbed implements AsyncDisposable {
   }
 
   async end(worker: Worker): Promise<void> {
+    if (this.server.meter === undefined) this.#sentBefore.push(await worker.call.sent());
     this.#workers.delete(worker);
     await worker.kill();
   }
@@ -83,6 +89,11 @@ export class Testbed implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.kill()));
     await this.server.stop();
+  }
+
+  async #sent(): Promise<ClientCounts> {
+    const now = await Promise.all([...this.#workers].map((worker) => worker.call.sent()));
+    return sumOf([...this.#sentBefore, ...now]);
   }
 
   async #startFor(contender: Contender): Promise<Worker> {

@@ -10,6 +10,10 @@ const load: Readonly<Record<StoreId, () => Promise<Contenders>>> = {
   mysql: async () => (await import('./mysql.ts')).mysqlContenders,
   zookeeper: async () => (await import('./zookeeper.ts')).zookeeperContenders,
   etcd: async () => (await import('./etcd.ts')).etcdContenders,
+  dynamodb: async () => (await import('./dynamodb.ts')).dynamodbContenders,
+  s3: async () => (await import('./s3.ts')).s3Contenders,
+  nats: async () => (await import('./nats.ts')).natsContenders,
+  mongodb: async () => (await import('./mongodb.ts')).mongodbContenders,
   cohorts: async () => (await import('./cohorts.ts')).cohortContenders,
   local: async () => (await import('./local.ts')).localContenders,
 };

@@ -118,7 +118,7 @@ export const noClient: Client<string> = {
 };
 
 /** One of our backends, on a client of its own. */
-function backend<C>(
+export function backend<C>(
   name: string,
   client: Client<C>,
   make: (client: C) => Promise<LockBackend>,

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   createLocks,
   type BaseLease,
@@ -26,7 +27,19 @@ export interface OpenLocks extends Omit<Session, 'acquire'> {
 }
 
 /** Which module has a contender. */
-export type StoreId = 'redis' | 'kinds' | 'postgres' | 'mysql' | 'zookeeper' | 'etcd' | 'local' | 'cohorts';
+export type StoreId =
+  | 'redis'
+  | 'kinds'
+  | 'postgres'
+  | 'mysql'
+  | 'zookeeper'
+  | 'etcd'
+  | 'dynamodb'
+  | 's3'
+  | 'nats'
+  | 'mongodb'
+  | 'local'
+  | 'cohorts';
 
 /** Who takes part in a suite. */
 export interface Contender {
@@ -62,6 +75,11 @@ export const TTL_MS = 30_000;
 
 /** How the floor waits for a contended lock. */
 export const POLL_MS = 10;
+
+/** How the floor waits for a lock in a store that is far away, or asks for money: 100 ms with jitter. */
+export async function pauseBetweenPolls(): Promise<void> {
+  await delay(50 + 100 * Math.random());
+}
 
 export const waitForever = { waitMs: Number.POSITIVE_INFINITY };
 

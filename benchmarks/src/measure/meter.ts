@@ -9,6 +9,8 @@ export interface Counted {
   readonly callsInScripts?: number;
   /** When each request ran, in milliseconds on the server's clock; where the server tells. */
   readonly times?: readonly number[];
+  /** Writes that were refused since another one came first; where the clients count them. */
+  readonly conflicts?: number;
 }
 
 /** What a server spent between two moments, in microseconds. */

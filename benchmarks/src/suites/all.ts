@@ -10,6 +10,14 @@ import type { ReportHead } from '../report/head.ts';
 import type { Section } from '../report/report.ts';
 import { tableOf } from '../report/table.ts';
 import { allStores, oursOnAllStores } from '../stores/all.ts';
+import {
+  judgeRecords,
+  measureRecords,
+  recordContenders,
+  type RecordFigures,
+  recordRows,
+  recordSections,
+} from './records.ts';
 import { measureRows } from './rows.ts';
 import { type Settings, settingsFor } from './settings.ts';
 import { workload } from './stores.ts';
@@ -25,6 +33,8 @@ interface AllReport extends ReportHead {
   readonly suite: 'all';
   readonly settings: Settings;
   readonly backends: readonly Backend[];
+  /** @defaultValue not measured yet: of an earlier report */
+  readonly records?: readonly RecordFigures[];
 }
 
 /** `bench all`: every backend on the same workload, in one table. Gives the exit code. */
@@ -32,8 +42,8 @@ export async function allSuite(args: readonly string[]): Promise<number> {
   return await runSuite<AllReport>(
     {
       name: 'all',
-      rows: workload.map(({ id }) => id),
-      contenders: oursOnAllStores,
+      rows: recordRows.map(({ id }) => id),
+      contenders: async () => [...(await oursOnAllStores()), ...(await recordContenders())],
       async measure(options, selection, say) {
         const run = new Run(say);
         const settings = settingsFor(options);
@@ -59,15 +69,18 @@ export async function allSuite(args: readonly string[]): Promise<number> {
             }),
           );
         }
-        return run.report('all', { settings, backends });
+        const records = await measureRecords(run, options, selection.rows, selection.contenders);
+        return run.report('all', { settings, backends, ...records });
       },
-      sectionsOf: ({ backends }) => [sectionOf(backends)],
-      judge: ({ backends }) =>
-        backends.flatMap(({ name, comparisons }) =>
+      sectionsOf: ({ backends, records = [] }) => [sectionOf(backends), ...recordSections(records)],
+      judge: ({ backends, records = [] }) => [
+        ...backends.flatMap(({ name, comparisons }) =>
           judgeOurs(comparisons, ({ id, contended }, result) =>
             contended ? [noOverlap(result, targetOf(id, name))] : [],
           ),
         ),
+        ...judgeRecords(records),
+      ],
     },
     args,
   );

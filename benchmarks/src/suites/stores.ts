@@ -86,7 +86,7 @@ export const workload: readonly Row[] = [
 ];
 
 /** So long that no lease is renewed meanwhile. */
-const HELD_MS = 180_000;
+export const HELD_MS = 180_000;
 
 const rows: readonly Row[] = [
   ...workload,

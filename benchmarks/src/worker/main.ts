@@ -2,6 +2,7 @@
 import { serveCalls } from '@locks/core/conformance/process';
 import { contenderNamed } from '../contenders/all.ts';
 import type { Session } from '../contenders/contender.ts';
+import { readCounts } from '../measure/client-counts.ts';
 import { contend } from './contend.ts';
 import { coreCost } from './core-cost.ts';
 import { loop } from './loop.ts';
@@ -19,6 +20,7 @@ const methods: WorkerMethods = {
   loop: (task) => loop(opened(session), task),
   contend: (task) => contend(opened(session), task),
   ping: (count, restMs) => measurePings(opened(session), count, restMs),
+  sent: async () => readCounts(),
   async openLocks(store, contender, url, ttlMs) {
     const { openLocks } = await contenderNamed(store, contender);
     if (openLocks === undefined) throw new Error(`${contender} is not ours.`);

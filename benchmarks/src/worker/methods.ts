@@ -1,4 +1,5 @@
 import type { StoreId } from '../contenders/contender.ts';
+import type { ClientCounts } from '../measure/client-counts.ts';
 import type { Hold } from '../measure/history.ts';
 
 /** What a worker process can be asked to do. */
@@ -8,6 +9,8 @@ export interface WorkerMethods {
   loop(task: LoopTask): Promise<LoopResult>;
   contend(task: ContendTask): Promise<Contended>;
   ping(count: number, restMs: number): Promise<Pings>;
+  /** What this process has sent since it began, as far as its clients count. */
+  sent(): Promise<ClientCounts>;
 
   /** Opens a lock manager of ours; the methods below work on it. */
   openLocks(store: StoreId, contender: string, url: string, ttlMs: number): Promise<void>;
