@@ -11,6 +11,8 @@ export const casesAtOnce: Readonly<Record<string, number>> = {
   'nats-cluster': 6,
   // The client of MySQL costs more CPU than those of the other stores.
   mysql: 6,
+  // PGlite runs in the thread of the tests.
+  pglite: 4,
   // A server in Python.
   s3: 3,
   's3-seaweedfs': 4,

@@ -58,6 +58,9 @@ export const topologyNames: readonly string[] = [
   'zookeeper-native',
 ];
 
+/** Harnesses whose servers have to be built first: the matrix has the results that were kept (`server-results/`). */
+export const builtNames: readonly string[] = ['kubernetes'];
+
 export function harnessUrl(name: string): URL {
   return new URL(`${name}.ts`, FOLDER);
 }

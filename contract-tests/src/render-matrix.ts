@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ConformanceReport, conformanceCases, type Outcome } from '@locks/core/conformance';
-import { fixtureNames, harnessNames } from './harness-names.ts';
+import { builtNames, fixtureNames, harnessNames } from './harness-names.ts';
 import { renderClauses } from './render-clauses.ts';
 import { reportDirectory } from './report-directory.ts';
 import { keptResults, type KeptOutcome, type ServerResult, titleOf } from './server-results.ts';
@@ -38,9 +38,9 @@ const pages: readonly Page[] = [
   { file: 'docs/generated/compatibility-cases.md', first: renderCases, second: renderCasesOfOtherVersions },
 ];
 
-const reports = readReports();
+const reports = readReports().filter(({ backend }) => !builtNames.includes(backend));
 const unreported = harnessNames.filter(
-  (name) => !fixtureNames.includes(name) && reports.every(({ backend }) => backend !== name),
+  (name) => ![...fixtureNames, ...builtNames].includes(name) && reports.every(({ backend }) => backend !== name),
 );
 const isCheck = process.argv.includes('--check');
 
