@@ -40,7 +40,8 @@ const pages: readonly Page[] = [
 
 const reports = readReports().filter(({ backend }) => !builtNames.includes(backend));
 const unreported = harnessNames.filter(
-  (name) => ![...fixtureNames, ...builtNames].includes(name) && reports.every(({ backend }) => backend !== name),
+  (name) =>
+    ![...fixtureNames, ...builtNames].includes(name) && reports.every(({ backend }) => backend !== name),
 );
 const isCheck = process.argv.includes('--check');
 
