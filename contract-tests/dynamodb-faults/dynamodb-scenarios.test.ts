@@ -1,10 +1,9 @@
 import { testFaultScenarios } from '../src/fault-lab/scenarios.ts';
-import Lab from './lab.ts';
+import Lab, { WAITER_TTL_MS } from './lab.ts';
 
 const TTL_MS = 1_200;
-/** A silent process is passed over after 3 s, at the next check of another one. */
-const SILENCE_MS = 3_000;
-const CHECK_MS = 900;
+/** A silent process is passed over after its waiters' ttl, at the next check of another one. */
+const CHECK_MS = 1_500;
 const SLACK_MS = 1_500;
 
 testFaultScenarios({
@@ -17,6 +16,6 @@ testFaultScenarios({
   lossReason: 'unconfirmed',
   reportedMs: TTL_MS + SLACK_MS,
   freedMs: TTL_MS + CHECK_MS + SLACK_MS,
-  passedOverMs: SILENCE_MS + CHECK_MS + SLACK_MS,
+  passedOverMs: WAITER_TTL_MS + CHECK_MS + SLACK_MS,
   slackMs: SLACK_MS,
 });

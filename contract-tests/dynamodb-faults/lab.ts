@@ -6,6 +6,8 @@ import { type DynamodbServer, startDynamodb } from '@locks/test-servers';
 import { FaultLab } from '../src/fault-lab/fault-lab.ts';
 
 const TABLE = 'locks';
+/** The server takes some three seconds to come back on a busy machine, which must not count as the silence of those who wait. */
+export const WAITER_TTL_MS = 6_000;
 
 export default class Lab extends FaultLab {
   readonly module = import.meta.url;
@@ -27,7 +29,9 @@ export default class Lab extends FaultLab {
   locks(at: Address, options: LockOptions = {}): LockManager {
     const client = openDynamodb(at);
     this.defer(() => client.destroy());
-    return this.use(createLocks(dynamodbBackend({ client, table: TABLE }), options));
+    return this.use(
+      createLocks(dynamodbBackend({ client, table: TABLE, waiterTtlMs: WAITER_TTL_MS }), options),
+    );
   }
 }
 
