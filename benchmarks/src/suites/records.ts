@@ -197,7 +197,7 @@ function linesOf({ comparisons, waiting = [] }: RecordFigures): Line[] {
 const MOST_CONFLICTS = 1.5;
 const MOST_PINGS = 3;
 /** Of two counts over a few seconds: heartbeats and polls that begin before or in the window. */
-const SLACK_PER_SECOND = 1;
+const SLACK_PER_SECOND = 2;
 
 export function judgeRecords(records: readonly RecordFigures[]): Target[] {
   return records.flatMap(({ store, comparisons, waiting = [] }) => [
