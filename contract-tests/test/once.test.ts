@@ -17,6 +17,7 @@ const STORES = (
   [
     ['sqlite', undefined],
     ['redis-ioredis', 'redis'],
+    ['redis-node', 'redis'],
     ['postgres-lease', 'postgres'],
     ['mysql', 'mysql'],
   ] as const satisfies (readonly [RecordKind, string | undefined])[]
@@ -39,8 +40,6 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     const started = await harness.setup?.();
     teardown = started?.teardown;
     env = started?.env ?? {};
-    // Makes the table of the record.
-    await withMachines([0], async () => {});
   });
   afterAll(() => teardown?.());
 
@@ -124,6 +123,23 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
         status: 'ran',
         value: 'm1',
       });
+    });
+  });
+
+  it.concurrent('with keepAlive a job may take longer than atMostMs, which bounds the silence of a machine that died', async () => {
+    await withMachines([0, 0], async (machines) => {
+      const [first, heir] = machines as [Machine, Machine];
+      const options = { atMostMs: 1_000, keepAlive: true, waitMs: 40_000 };
+      const long = first.call.once(call('alive', { ...options, work: 3_000 }), NOON);
+      await waitUntil(async () => (await first.call.begun()).length > 0, { what: 'the job to begin' });
+      expect((await heir.call.once(call('alive', options), NOON)).status).toBe('done-before');
+      expect(await long).toMatchObject({ status: 'ran', value: 'm0' });
+      const next = NOON + 10 * MINUTE;
+      const died = first.call.once(call('alive', { ...options, work: 3_600_000 }), next).catch(() => {});
+      await waitUntil(async () => (await first.call.begun()).length > 1, { what: 'the job to begin' });
+      await first.kill();
+      await died;
+      expect(await heir.call.once(call('alive', options), next)).toMatchObject({ status: 'ran', value: 'm1' });
     });
   });
 

@@ -12,9 +12,9 @@ export interface MachineSetup {
 }
 
 /** The stores for which there is a record. */
-export type RecordKind = 'sqlite' | 'redis-ioredis' | 'postgres-lease' | 'mysql';
+export type RecordKind = 'sqlite' | 'redis-ioredis' | 'redis-node' | 'postgres-lease' | 'mysql';
 
-export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'retry' | 'waitMs'> {
+export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'keepAlive' | 'retry' | 'waitMs'> {
   readonly job: string;
   readonly slotMs: number;
   /** What the job does: it works for so many milliseconds, or throws. */

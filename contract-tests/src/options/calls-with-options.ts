@@ -355,7 +355,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/core/conformance/proxy: startProxy(target)': 'an address',
   'Harness.createLocks(options)': 'createLocks() of core',
   'OnceRecord.write(entry)': 'an entry of a record',
-  'SqliteOnceRecord.write(entry)': 'an entry of a record',
+  '@locks/core/backend: slotEntryText(entry)': 'an entry of a record',
   '@locks/record-protocol/table: decodeState(__0)': 'a row',
   '@locks/record-protocol/table: encodeSole(mode)': 'a mode',
   '@locks/record-protocol/table: encodeState(__0)': 'a row',

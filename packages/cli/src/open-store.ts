@@ -135,7 +135,7 @@ async function openRedisClient(
   client.on('error', (error: Error) => (last = error));
   return {
     backend: redisBackend(client, prefix === undefined ? {} : { prefix }),
-    openRecord: async () => (await import('./records/redis-record.ts')).redisRecord(another, prefix),
+    openRecord: async () => (await import('./records/redis-record.ts')).redisRecordAt(another, prefix),
     closeClient: () => client.disconnect(),
     connectionError: () => last,
   };
@@ -146,7 +146,7 @@ async function openPostgres({ text }: StoreUrl, prefix: string | undefined): Pro
   const schema = prefix === undefined ? {} : { schema: prefix };
   return {
     backend: postgresLeaseBackend({ connectionString: text, ...schema }),
-    openRecord: async () => (await import('./records/postgres-record.ts')).postgresRecord(text, prefix),
+    openRecord: async () => (await import('./records/postgres-record.ts')).postgresRecordAt(text, prefix),
   };
 }
 
@@ -155,7 +155,7 @@ async function openMysql({ text }: StoreUrl, prefix: string | undefined): Promis
   const tablePrefix = prefix === undefined ? {} : { tablePrefix: prefix };
   return {
     backend: mysqlBackend({ uri: text, ...tablePrefix }),
-    openRecord: async () => (await import('./records/mysql-record.ts')).mysqlRecord(text, prefix),
+    openRecord: async () => (await import('./records/mysql-record.ts')).mysqlRecordAt(text, prefix),
   };
 }
 

@@ -97,7 +97,7 @@ export function checkOptions(options: MysqlBackendOptions): CheckedMysqlOptions 
 }
 
 /** The callback pool under both kinds of pools. A single connection, a cluster, or a pool of the old `mysql` package is refused. */
-function callbackPool(given: unknown, what: string): CallbackPool {
+export function callbackPool(given: unknown, what: string): CallbackPool {
   const outer = given as { readonly pool?: unknown } | null;
   const inner = typeof outer === 'object' && outer !== null && outer.pool !== undefined ? outer.pool : given;
   const pool = inner as Partial<CallbackPool> | null;

@@ -40,6 +40,8 @@ const aFunction = <F>() =>
 const TABLE = {
   slot: aFunction<Slot>(),
   atMostMs: wholeNumber(10, MAX_TIMEOUT_MS, 'milliseconds'),
+  keepAlive: optional(oneOf(true, false)),
+  maxRunMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
   atLeastMs: optional(wholeNumber(0, MAX_TIMEOUT_MS, 'milliseconds')),
   record: optional(readOnceRecord),
   retry: oneOf('next-machine', 'next-slot'),

@@ -6,15 +6,17 @@ import {
   matching,
   milliseconds,
   mustBe,
+  type OnceRecord,
   oneOf,
   optional,
   type OptionTable,
   readOptions,
+  type SlotEntry,
   text,
   wholeNumber,
 } from '@locks/core/backend';
 import { keepAtLeast } from './keep-at-least.ts';
-import { type OnceRecord, readEntry, readRecord, type SlotEntry, writeEntry } from './record.ts';
+import { readEntry, readRecord, writeEntry } from './record.ts';
 import { runSignal } from './run-signal.ts';
 import { type Slot, slotAt } from './slots.ts';
 
@@ -23,11 +25,22 @@ export interface OnceOptions {
   /** The function that gives the slot of a moment: `day()`, `hour()`, `every(ms)`, or a function of your own. */
   readonly slot: Slot;
   /**
-   * The longest time for which the lock is kept, as the `lockAtMostFor` of ShedLock: the ttl of the lease, which is not
-   * renewed. A machine that dies blocks the job for so long; a job that takes longer loses its lock, and its signal aborts. A
-   * whole number up to 2³¹ − 1.
+   * The ttl of the lease, as the `lockAtMostFor` of ShedLock: a machine that dies blocks the job for so long. Without `keepAlive` it
+   * is also the longest run: a job that takes longer loses its lock, and its signal aborts. A whole number up to 2³¹ − 1.
    */
   readonly atMostMs: number;
+  /**
+   * Whether the lock is renewed for as long as this process lives, as by the `KeepAliveLockProvider` of ShedLock: a run may then
+   * take any time, and `atMostMs` may be short.
+   * @defaultValue false
+   */
+  readonly keepAlive?: boolean | undefined;
+  /**
+   * The longest run with `keepAlive`: then its signal aborts with a `TimeoutError`, as that of `AbortSignal.timeout`, and the lock is no
+   * longer renewed. A whole number up to 2³¹ − 1.
+   * @defaultValue none
+   */
+  readonly maxRunMs?: number | undefined;
   /**
    * The shortest time for which the lock is kept after a run that was recorded, as the `lockAtLeastFor` of ShedLock. `once`
    * does not wait for its end. Not above `atMostMs`.
@@ -71,7 +84,10 @@ export interface OnceRun {
   readonly acquisitionId: string;
   /** Milliseconds for which the lock is still certain; 0 once it is lost. */
   readonly validForMs: number;
-  /** Aborts when the lock is lost, `atMostMs` after it was granted at the latest, and when `options.signal` aborts. */
+  /**
+   * Aborts when the lock is lost, when `options.signal` aborts, and when the run has taken too long: `atMostMs` after the grant, or
+   * with `keepAlive` after `maxRunMs`.
+   */
   readonly signal: AbortSignal;
   /**
    * Throws unless the lock is valid for more than `minRemainingMs`.
@@ -121,6 +137,8 @@ const readFunction = (value: unknown): value is () => never => typeof value === 
 const TABLE = {
   slot: matching('a function, as day() gives it', readFunction as (value: unknown) => value is Slot),
   atMostMs: wholeNumber(10, MAX_TIMEOUT_MS, 'milliseconds'),
+  keepAlive: optional(oneOf(true, false), false),
+  maxRunMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
   atLeastMs: optional(wholeNumber(0, MAX_TIMEOUT_MS, 'milliseconds'), 0),
   record: readRecord,
   retry: oneOf('next-machine', 'next-slot'),
@@ -165,12 +183,18 @@ export async function once<T>(
   job: (run: OnceRun) => T | Promise<T>,
 ): Promise<OnceResult<T>> {
   const read = readOptions('once()', options, TABLE);
-  const { atMostMs, atLeastMs, record, retry, waitMs, signal, label = defaultLabel(), clock } = read;
+  const { atMostMs, keepAlive, maxRunMs, atLeastMs, record, retry, waitMs, signal, clock } = read;
+  const { label = defaultLabel() } = read;
   if (typeof job !== 'function') throw mustBe('What once() runs', 'a function', job);
   if (atLeastMs > atMostMs) {
     throw invalidArgument(`once(): atLeastMs, ${atLeastMs}, must not be above atMostMs, ${atMostMs}.`);
   }
-  const lock = locks.lock(name, { ttlMs: atMostMs, renewal: 'manual', label });
+  if (maxRunMs !== undefined && !keepAlive) {
+    throw invalidArgument('once(): maxRunMs goes with keepAlive: true; without it atMostMs is the longest run.');
+  }
+  const renewal = keepAlive ? 'auto' : 'manual';
+  // Core reports a hold of more than two ttls, unless it is known how long it may be.
+  const lock = locks.lock(name, { ttlMs: atMostMs, renewal, maxHoldMs: maxRunMs ?? MAX_TIMEOUT_MS, label });
   if (locks.capabilities.fencing === 'none') {
     throw new LockError('LOCK_UNSUPPORTED', 'once() needs a backend with fencing tokens.', {
       resource: name,
@@ -199,7 +223,7 @@ export async function once<T>(
     lease.assertValid();
     signal?.throwIfAborted();
 
-    const run = runSignal(lease, signal);
+    const run = runSignal(lease.signal, signal, maxRunMs);
     const assertValid = (minRemainingMs?: number): void => lease.assertValid(minRemainingMs);
     let value: T;
     try {

@@ -1,30 +1,14 @@
 import { isLockError } from '@locks/core';
-import { invalidArgument, matching, mustBe, readOptions } from '@locks/core/backend';
-
-/** The entry of a job in the record: the last slot that was done, or begun. */
-export interface SlotEntry {
-  /** The slot, as the function `slot` of `once` gave it. */
-  readonly slot: string;
-  /** `begun` is written with `retry: 'next-slot'` only. A run whose entry stays `begun` failed, or died. */
-  readonly state: 'begun' | 'done';
-  /** The fencing token of the lease under which the entry was written. */
-  readonly token: bigint;
-  /** The writer, for people: the option `label`. */
-  readonly label: string;
-  /** The time of the write, for people: milliseconds since 1970 by the clock of the writer. */
-  readonly at: number;
-}
-
-/** The record of every job's last slot: one entry for each job, in a store that does not lose it. */
-export interface OnceRecord {
-  /** Reads the entry as it was last written; never from a replica or a cache, which may be stale. */
-  read(job: string): Promise<SlotEntry | undefined>;
-  /**
-   * Replaces the entry *in one step*, unless its token is higher than that of the new entry.
-   * @returns whether it was written. An error with the code `LOCK_LOST`, as `fencedSet` throws it, means the same as `false`
-   */
-  write(job: string, entry: SlotEntry): Promise<boolean>;
-}
+import {
+  invalidArgument,
+  matching,
+  mustBe,
+  type OnceRecord,
+  readOptions,
+  readSlotEntry,
+  type SlotEntry,
+  slotEntryText,
+} from '@locks/core/backend';
 
 /** A store of texts with writes that compare fencing tokens, for {@link textRecord}. */
 export interface TextStore {
@@ -61,7 +45,7 @@ export function textRecord(store: TextStore): OnceRecord {
       return text === undefined || text === null ? undefined : parse(job, text);
     },
     async write(job, entry) {
-      await store.set(keyOf(job), JSON.stringify({ ...entry, token: `${entry.token}` }), entry.token);
+      await store.set(keyOf(job), slotEntryText(entry), entry.token);
       return true;
     },
   };
@@ -101,9 +85,9 @@ function keyOf(job: string): string {
 
 function parse(job: string, text: string): SlotEntry {
   try {
-    const { token, ...entry } = JSON.parse(text) as Omit<SlotEntry, 'token'> & { readonly token: string };
-    return { ...entry, token: BigInt(token) };
-  } catch {
+    return readSlotEntry(text);
+  } catch (error) {
+    if (isLockError(error)) throw error;
     throw invalidArgument(`once(): the entry of ${job} cannot be read: it was not written by textRecord().`);
   }
 }

@@ -1,13 +1,15 @@
-import type { BaseLease } from '@locks/core';
-
-/** A signal that aborts with the lease or with the user's signal, whichever is first, until `end` is called. */
+/**
+ * A signal that aborts with one of the signals, whichever is first, or after `maxRunMs` milliseconds, until `end` is called.
+ */
 export function runSignal(
-  lease: BaseLease,
+  lease: AbortSignal,
   user: AbortSignal | undefined,
+  maxRunMs: number | undefined,
 ): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
   const ends: (() => void)[] = [];
-  for (const signal of [lease.signal, user]) {
+  const timeout = maxRunMs === undefined ? undefined : AbortSignal.timeout(maxRunMs);
+  for (const signal of [lease, user, timeout]) {
     if (signal === undefined) continue;
     const onAbort = (): void => controller.abort(signal.reason);
     if (signal.aborted) onAbort();

@@ -80,4 +80,10 @@ export class Machines {
       return job === undefined ? (label as T) : job(run);
     });
   }
+
+  /** The end of the present hold in the store, on `performance.now()`. */
+  async heldUntil(): Promise<{ readonly expiresAt: number }> {
+    const { holders } = await this.locks.inspect('invoices');
+    return { expiresAt: performance.now() + (holders[0]?.expiresInMs ?? Number.NaN) };
+  }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { onLockEvent } from '@locks/core';
 import { describe, expect, it, vi } from 'vitest';
 import { once, type OnceOptions, type OnceRun } from '../src/index.ts';
@@ -241,6 +242,42 @@ describe('the lock', () => {
     expect(performance.now() - startedAt).toBeGreaterThan(250);
     // The store ends the lease a little later than its holder.
     expect(await machines.call('b', 0, { waitMs: 20_000 })).toMatchObject({ status: 'ran' });
+  });
+
+  it('is renewed with keepAlive for as long as the job runs, and reported as no slow hold', async () => {
+    const machines = new Machines();
+    const slow = vi.fn();
+    const stop = onLockEvent('locks:slow-hold', slow);
+    const keepAlive = { atMostMs: 300, keepAlive: true };
+    const result = await machines.call('a', 0, keepAlive, async (run) => {
+      const { expiresAt } = await machines.heldUntil();
+      // Longer than two ttls. With each renewal the end in the store is later than any end before it.
+      for (let ends = 0, last = expiresAt; ends < 7; ) {
+        const { expiresAt: end } = await machines.heldUntil();
+        if (end > last + 50) [ends, last] = [ends + 1, end];
+        await sleep(5);
+      }
+      run.assertValid();
+      return (await machines.call('b', 0)).status;
+    });
+    expect(result).toMatchObject({ status: 'ran', value: 'running-elsewhere' });
+    expect(slow).not.toHaveBeenCalled();
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+    stop();
+  });
+
+  it('is no longer renewed after maxRunMs: the signal of the job aborts, and a job that goes on loses the lock', async () => {
+    const machines = new Machines();
+    const bounded = { atMostMs: 300, keepAlive: true, maxRunMs: 400 };
+    const startedAt = performance.now();
+    await expect(machines.call('a', 0, bounded, untilAborted)).rejects.toMatchObject({ name: 'TimeoutError' });
+    expect(performance.now() - startedAt).toBeGreaterThan(390);
+    expect(await machines.locks.isLocked('invoices')).toBe(false);
+    const deaf = machines.call('a', 0, bounded, async (run) => {
+      await until(() => expect(() => run.assertValid()).toThrow(expect.objectContaining({ code: 'LOCK_LOST' })));
+      return (await machines.call('b', 0, { waitMs: 20_000 })).status;
+    });
+    expect(await deaf).toMatchObject({ status: 'overtaken', value: 'ran' });
   });
 
   it('is kept for atLeastMs after a recorded run; once does not wait for that, and nothing is lost', async () => {

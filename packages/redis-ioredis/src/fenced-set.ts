@@ -1,9 +1,6 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import type { Cluster, Redis } from 'ioredis';
-import { checkClient, type IoredisClient } from './check-client.ts';
-import { IoredisPort } from './ioredis-port.ts';
-
-const ports = new WeakMap<IoredisClient, IoredisPort>();
+import type { IoredisClient } from './check-client.ts';
+import { portOf } from './port-of.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
 // setup: const redis = new Redis(); const locks = createLocks(redisBackend(redis)); declare function render(): Promise<string>;
@@ -30,11 +27,5 @@ export async function fencedSet(
   token: bigint,
   options?: FencedSetOptions,
 ): Promise<void> {
-  let port = ports.get(client);
-  if (port === undefined) {
-    checkClient(client);
-    port = new IoredisPort(client as Redis | Cluster);
-    ports.set(client, port);
-  }
-  return fencedSetThrough(port, key, value, token, options);
+  return fencedSetThrough(portOf(client), key, value, token, options);
 }

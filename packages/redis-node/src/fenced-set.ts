@@ -1,9 +1,6 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import { checkClient } from './check-client.ts';
 import type { NodeRedisClient } from './clients.ts';
-import { NodeRedisPort } from './node-redis-port.ts';
-
-const ports = new WeakMap<NodeRedisClient, NodeRedisPort>();
+import { portOf } from './port-of.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-node'; import { createClient } from 'redis';
 // setup: const client = createClient(); const locks = createLocks(redisBackend(client)); declare function render(): Promise<string>;
@@ -30,10 +27,5 @@ export async function fencedSet(
   token: bigint,
   options?: FencedSetOptions,
 ): Promise<void> {
-  let port = ports.get(client);
-  if (port === undefined) {
-    port = new NodeRedisPort(checkClient(client));
-    ports.set(client, port);
-  }
-  return fencedSetThrough(port, key, value, token, options);
+  return fencedSetThrough(portOf(client), key, value, token, options);
 }

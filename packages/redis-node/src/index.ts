@@ -1,4 +1,5 @@
 export { redisBackend, type NodeRedisClient } from './redis-backend.ts';
 export { functionLibrary } from '@locks/redis-protocol';
 export { fencedSet } from './fenced-set.ts';
-export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';
+export { redisRecord } from './once-record.ts';
+export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities, RedisRecordOptions } from '@locks/redis-protocol';

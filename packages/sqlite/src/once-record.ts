@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { readOptions } from '@locks/core/backend';
+import { type OnceRecord, readOptions, type SlotEntry } from '@locks/core/backend';
 import { loadSqlite } from './load-sqlite.ts';
 import { filePath, plainPath } from './options.ts';
 
@@ -7,34 +7,6 @@ import { filePath, plainPath } from './options.ts';
 export interface SqliteRecordOptions {
   /** A file on a local disk, made when it is missing: the file of the locks, or another one. The table `once_slots` is made in it. */
   readonly path: string;
-}
-
-/** The entry of a job in the record: a `SlotEntry` of `@locks/once`. */
-export interface SqliteSlotEntry {
-  /** The last slot that was done, or begun. */
-  readonly slot: string;
-  /** Whether the slot was done, or only begun. */
-  readonly state: 'begun' | 'done';
-  /** The fencing token of the lease under which it was written. */
-  readonly token: bigint;
-  /** The label of the writer, for people. */
-  readonly label: string;
-  /** The time of the write, for people: milliseconds since 1970 by the clock of the writer. */
-  readonly at: number;
-}
-
-/** A record for `once` of `@locks/once`: its `OnceRecord`. */
-export interface SqliteOnceRecord {
-  /**
-   * The entry of a job as it was last written.
-   * @throws the error of `node:sqlite`
-   */
-  read(job: string): Promise<SqliteSlotEntry | undefined>;
-  /**
-   * Replaces the entry in one step, unless its token is higher; returns whether it was written.
-   * @throws the error of `node:sqlite`, for example when another process writes for longer than 10 s
-   */
-  write(job: string, entry: SqliteSlotEntry): Promise<boolean>;
 }
 
 /** The time that SQLite waits for another process that writes. */
@@ -47,14 +19,14 @@ const WRITE = `INSERT INTO once_slots (job, slot, state, token, label, at) VALUE
     label = excluded.label, at = excluded.at
   WHERE once_slots.token <= excluded.token`;
 
-type Row = Omit<SqliteSlotEntry, 'at'> & { readonly at: bigint };
+type Row = Omit<SlotEntry, 'at'> & { readonly at: bigint };
 
 // setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
 // setup: declare function sendInvoices(token: bigint): Promise<void>;
 /**
  * The record in which `once` of `@locks/once` keeps the slots that were done: a table of a SQLite file that all processes of
  * the machine share. Each call opens the file, has every write on the disk before it answers, and closes it. While another
- * process writes, a call blocks its thread, for 10 s at most; then it rejects with the error of SQLite.
+ * process writes, a call blocks its thread, for 10 s at most; then it rejects with the error of `node:sqlite`.
  *
  * @example
  * ```ts
@@ -66,7 +38,7 @@ type Row = Omit<SqliteSlotEntry, 'at'> & { readonly at: bigint };
  *
  * @throws LockError `LOCK_UNSUPPORTED` before Node 22.13; `LOCK_INVALID_ARGUMENT` for a bad option.
  */
-export function sqliteRecord(options: SqliteRecordOptions): SqliteOnceRecord {
+export function sqliteRecord(options: SqliteRecordOptions): OnceRecord {
   const path = plainPath('sqliteRecord()', readOptions('sqliteRecord()', options, { path: filePath }).path);
   const { DatabaseSync } = loadSqlite();
   const inFile = <T>(work: (db: DatabaseSync) => T): T => {

@@ -2,13 +2,14 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLocks } from '@locks/core';
+import type { SlotEntry } from '@locks/core/backend';
 import { describe, expect, it } from 'vitest';
-import { sqliteBackend, sqliteRecord, type SqliteSlotEntry } from '../src/index.ts';
+import { sqliteBackend, sqliteRecord } from '../src/index.ts';
 
 const freshPath = (): string => join(mkdtempSync(join(tmpdir(), 'sqlite-record-')), 'locks.db');
 /** Beyond what a number holds exactly. */
 const TOKEN = 2n ** 62n + 1n;
-const entry = (slot: string, token: bigint): SqliteSlotEntry => ({
+const entry = (slot: string, token: bigint): SlotEntry => ({
   slot,
   state: 'done',
   token,

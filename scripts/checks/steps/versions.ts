@@ -20,6 +20,7 @@ const SERVERS: Readonly<Record<string, string>> = {
   mysql: 'MySQL',
   etcd: 'etcd',
   zookeeper: 'ZooKeeper',
+  kubernetes: 'Kubernetes',
 };
 /** The peers that docs/support.md calls otherwise. */
 const PEERS: Readonly<Record<string, string>> = {

@@ -1,7 +1,6 @@
 import { clientOptions } from '@locks/etcd';
-import type { OnceRecord } from '@locks/once';
+import { type OnceRecord, readSlotEntry, slotEntryText } from '@locks/core/backend';
 import { Etcd3 } from 'etcd3';
-import { entryOfText, textOfEntry } from './entry-text.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -23,15 +22,15 @@ export function etcdRecord(hosts: string[], prefix = 'locks/'): OnceRecord {
     read: (job) =>
       use(async (client) => {
         const { text } = await readKey(client, keyOf(job));
-        return text === undefined ? undefined : entryOfText(text);
+        return text === undefined ? undefined : readSlotEntry(text);
       }),
     write: (job, entry) =>
       use(async (client) => {
         const key = keyOf(job);
-        const value = Buffer.from(textOfEntry(entry));
+        const value = Buffer.from(slotEntryText(entry));
         for (;;) {
           const { text, revision } = await readKey(client, key);
-          if (text !== undefined && entryOfText(text).token > entry.token) return false;
+          if (text !== undefined && readSlotEntry(text).token > entry.token) return false;
           const { succeeded } = await client.kv.txn(
             {
               // Revision 0: there is no such key.

@@ -1,33 +1,26 @@
-import { type OnceRecord, textRecord } from '@locks/once';
-import { fencedSet } from '@locks/redis-ioredis';
+import type { OnceRecord } from '@locks/once';
+import { redisRecord } from '@locks/redis-ioredis';
 import type { RedisOptions } from 'ioredis';
 import type { RedisClient } from '../redis-client.ts';
 
-const DEFAULT_PREFIX = 'lock:';
 const TIMES = { connectTimeout: 5_000, commandTimeout: 10_000, maxRetriesPerRequest: 3 };
 
-/**
- * The record under the key `once:<job>`, as in the recipe of docs/once-per-slot.md. With another prefix than that of most
- * locks, the key is `once|<prefix>|<job>`, since that prefix has its own tokens. Each call has a connection of its own: a job
- * may take hours between two.
- */
-export function redisRecord(
+/** The record of `@locks/redis-ioredis`. Each call has a connection of its own: a job may take hours between two. */
+export function redisRecordAt(
   connect: (options: RedisOptions) => RedisClient,
-  prefix = DEFAULT_PREFIX,
+  prefix: string | undefined,
 ): OnceRecord {
-  const keyOf = (key: string): string =>
-    prefix === DEFAULT_PREFIX ? key : `once|${prefix}|${key.slice('once:'.length)}`;
-  const use = async <T>(work: (client: RedisClient) => Promise<T>): Promise<T> => {
+  const use = async <T>(work: (record: OnceRecord) => Promise<T>): Promise<T> => {
     const client = connect(TIMES);
     client.on('error', () => undefined);
     try {
-      return await work(client);
+      return await work(redisRecord(client, { prefix }));
     } finally {
       client.disconnect();
     }
   };
-  return textRecord({
-    get: (key) => use((client) => client.get(keyOf(key))),
-    set: (key, value, token) => use((client) => fencedSet(client, keyOf(key), value, token)),
-  });
+  return {
+    read: (job) => use((record) => record.read(job)),
+    write: (job, entry) => use((record) => record.write(job, entry)),
+  };
 }

@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module';
-import type { OnceRecord } from '@locks/once';
-import { entryOfText, textOfEntry } from './entry-text.ts';
+import { type OnceRecord, readSlotEntry, slotEntryText } from '@locks/core/backend';
 
 const SESSION_MS = 10_000;
 const TIMEOUT_MS = 10_000;
@@ -49,15 +48,15 @@ export function zookeeperRecord(servers: string, path = '/locks'): OnceRecord {
     read: (job) =>
       use(async (client) => {
         const { text } = await readNode(client, nodeOf(job));
-        return text === '' ? undefined : entryOfText(text);
+        return text === '' ? undefined : readSlotEntry(text);
       }),
     write: (job, entry) =>
       use(async (client) => {
         const node = nodeOf(job);
         for (;;) {
           const { text, version } = await readNode(client, node);
-          if (text !== '' && entryOfText(text).token > entry.token) return false;
-          if (await writeNode(client, node, textOfEntry(entry), version)) return true;
+          if (text !== '' && readSlotEntry(text).token > entry.token) return false;
+          if (await writeNode(client, node, slotEntryText(entry), version)) return true;
         }
       }),
   };

@@ -20,6 +20,13 @@ export {
 } from './read-options.ts';
 export { type LocalWaiter, LocalWaiters, type LocalWaitersOptions } from './local-waiters.ts';
 export { areInConflict, Capacity } from './modes.ts';
+export {
+  type OnceRecord,
+  readSlotEntry,
+  refuseNewerSlotEntry,
+  type SlotEntry,
+  slotEntryText,
+} from './once-record.ts';
 export { closedError, refuseAfterClose } from './refuse-after-close.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
 export { TurnWait } from './turn-wait.ts';

@@ -1,0 +1,23 @@
+import type { OnceRecord } from '@locks/core/backend';
+import { redisRecordThrough, type RedisRecordOptions } from '@locks/redis-protocol';
+import type { NodeRedisClient } from './clients.ts';
+import { portOf } from './port-of.ts';
+
+// setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { redisBackend, redisRecord } from '@locks/redis-node'; import { createClient } from 'redis'; const client = createClient();
+// setup: declare function sendInvoices(token: bigint): Promise<void>;
+/**
+ * The record in which `once` of `@locks/once` keeps the slots that were done: an entry for each job under the key `once:<job>`, in
+ * the same Redis as the locks, or in another one. A failover or restart may lose the last writes of Redis: the slot then runs again.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad client or option; its functions throw errors of the client as they are, and
+ * `LOCK_UNSUPPORTED` for an entry of a newer version
+ * @example
+ * ```ts
+ * const locks = createLocks(redisBackend(client));
+ * const options = { slot: day(), atMostMs: 600_000, retry: 'next-machine', record: redisRecord(client) } as const;
+ * await once(locks, 'invoices', options, ({ fencingToken }) => sendInvoices(fencingToken));
+ * ```
+ */
+export function redisRecord(client: NodeRedisClient, options?: RedisRecordOptions): OnceRecord {
+  return redisRecordThrough(portOf(client), options);
+}
