@@ -126,6 +126,20 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     });
   });
 
+  it.concurrent('one that dies between its work and the record: the slot runs again if retry lets it', async () => {
+    for (const [retry, status] of [
+      ['next-machine', 'ran'],
+      ['next-slot', 'failed-before'],
+    ] as const) {
+      await withMachines([0, 0], async (machines) => {
+        const [victim, heir] = machines as [Machine, Machine];
+        const job = { atMostMs: 1_000, waitMs: 40_000, retry };
+        await victim.call.once(call(`crash ${retry}`, { ...job, work: 'die' }), NOON).catch(() => {});
+        expect((await heir.call.once(call(`crash ${retry}`, job), NOON)).status).toBe(status);
+      });
+    }
+  });
+
   it.concurrent('with keepAlive a job may take longer than atMostMs, which bounds the silence of a machine that died', async () => {
     await withMachines([0, 0], async (machines) => {
       const [first, heir] = machines as [Machine, Machine];
@@ -139,7 +153,10 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
       await waitUntil(async () => (await first.call.begun()).length > 1, { what: 'the job to begin' });
       await first.kill();
       await died;
-      expect(await heir.call.once(call('alive', options), next)).toMatchObject({ status: 'ran', value: 'm1' });
+      expect(await heir.call.once(call('alive', options), next)).toMatchObject({
+        status: 'ran',
+        value: 'm1',
+      });
     });
   });
 

@@ -17,8 +17,8 @@ export type RecordKind = 'sqlite' | 'redis-ioredis' | 'redis-node' | 'postgres-l
 export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'keepAlive' | 'retry' | 'waitMs'> {
   readonly job: string;
   readonly slotMs: number;
-  /** What the job does: it works for so many milliseconds, or throws. */
-  readonly work: number | 'fail';
+  /** What the job does: it works for so many milliseconds, throws, or kills its process at its end. */
+  readonly work: number | 'fail' | 'die';
 }
 
 /** The commands of a machine: those of its record, and its own. */

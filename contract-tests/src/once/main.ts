@@ -23,7 +23,8 @@ const commands: MachineCommands = {
     return once(locks, job, all, async ({ slot }) => {
       begun.push(slot);
       if (work === 'fail') throw new Error('the job failed');
-      await sleep(work);
+      if (work === 'die') process.kill(process.pid, 'SIGKILL');
+      else await sleep(work);
       return label;
     });
   },

@@ -19,7 +19,7 @@ import { kubernetesBackend } from '@locks/kubernetes';
 import { lead, watch } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
 import { mongodbBackend } from '@locks/mongodb';
-import { mysqlBackend, schemaStatements } from '@locks/mysql';
+import { mysqlBackend, mysqlRecord, schemaStatements } from '@locks/mysql';
 import { natsBackend } from '@locks/nats';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
 import { day, every, once } from '@locks/once';
@@ -30,6 +30,7 @@ import {
   migrateLeaseSchema,
   postgresAdvisoryBackend,
   postgresLeaseBackend,
+  postgresRecord,
   tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
 import * as onBunSql from '@locks/postgres/bun-sql';
@@ -39,7 +40,12 @@ import { createRecordBackend } from '@locks/record-protocol';
 import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
-import { createRedisBackend, fencedSetThrough, type RedisPort } from '@locks/redis-protocol';
+import {
+  createRedisBackend,
+  fencedSetThrough,
+  redisRecordThrough,
+  type RedisPort,
+} from '@locks/redis-protocol';
 import { type BunRedisClient, redisBackend as onBunRedis } from '@locks/redis-protocol/bun';
 import { createRedissonBackend } from '@locks/redisson';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
@@ -56,6 +62,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { GlideClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import { MongoClient } from 'mongodb';
+import { createPool } from 'mysql2';
 import pg from 'pg';
 import postgres from 'postgres';
 import { createClient } from 'redis';
@@ -75,6 +82,7 @@ const set: MultiLock = locks.all([lock]);
 const harness = defineHarness({ module: import.meta.url, createBackend: () => memoryBackend() });
 // No call reaches a server, so none needs to run.
 const ioredis = new Redis({ lazyConnect: true });
+const mysqlPool = createPool('mysql://nobody@127.0.0.1:1/nowhere');
 const nodeRedis = createClient();
 const glide = await GlideClient.createClient({
   addresses: [{ host: '127.0.0.1', port: 1 }],
@@ -123,6 +131,7 @@ function onEveryDriver(entry: string): Record<string, CallWithOptions> {
     [`${entry}: advisoryLockInTransaction(options)`]: {
       call: (options) => advisoryLockInTransaction(client, 'a', options),
     },
+    [`${entry}: postgresRecord(options)`]: { call: (options) => postgresRecord(client, options) },
     [`${entry}: tryAdvisoryLockInTransaction(options)`]: {
       call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
     },
@@ -217,6 +226,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => mysqlBackend(options),
     valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },
   },
+  '@locks/mysql: mysqlRecord(options)': { call: (options) => mysqlRecord(mysqlPool, options) },
   '@locks/mysql: schemaStatements(options)': { call: (options) => schemaStatements(options) },
   '@locks/nestjs: Locked(options)': { call: (options) => lockedInNest('a', options) },
   '@locks/nestjs: Once(options)': {
@@ -286,6 +296,15 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/redis-ioredis: redisBackend(options)': {
     call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),
+  },
+  '@locks/redis-ioredis: redisRecord(options)': {
+    call: (options) => onIoredis.redisRecord(ioredis, options),
+  },
+  '@locks/redis-node: redisRecord(options)': {
+    call: (options) => onNodeRedis.redisRecord(nodeRedis, options),
+  },
+  '@locks/redis-protocol: redisRecordThrough(options)': {
+    call: (options) => redisRecordThrough(noPort, options),
   },
   '@locks/redis-ioredis: fencedSet(options)': {
     call: (options) => onIoredis.fencedSet(ioredis, 'a', 'b', 1n, options),

@@ -17,6 +17,7 @@ run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
 once       runs COMMAND unless it was done in this slot, on any machine; the store keeps a record of what was done
   --slot S      day, hour, or a duration: 5m; --time-zone Z and --starts-at HH:MM of a day; --offset D of the others
   --at-most D   how long a run may take: then COMMAND is ended; a machine that dies keeps the lock for so long
+  --keep-alive  a run may take longer: the lock is renewed while it lasts, for --max-run D at most
   --at-least D  how long the lock is kept at least after a run; default: 0s
   --retry P     next-machine: a slot whose run failed is run again; next-slot: it is not; default: next-machine
   --wait D      how long to wait while another machine runs it; default: 0s
@@ -74,6 +75,8 @@ const OPTIONS = {
     'starts-at': { type: 'string' },
     offset: { type: 'string' },
     'at-most': { type: 'string' },
+    'keep-alive': { type: 'boolean', default: false },
+    'max-run': { type: 'string' },
     'at-least': { type: 'string' },
     retry: { type: 'string' },
     wait: { type: 'string' },

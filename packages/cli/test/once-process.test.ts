@@ -40,6 +40,17 @@ describe('locks once', () => {
     expect((await busy.outcome).code).toBe(0);
   });
 
+  it('with --keep-alive a command runs for longer than --at-most, and no longer than --max-run', async () => {
+    const alive = [...SLOT, '--at-most', '1s', '--keep-alive'];
+    const longer = await locks(redis.url, 'once', 'alive', ...alive, '--', 'sleep', '3');
+    expect(longer.code).toBe(0);
+    const bounded = ['once', 'bounded', ...alive, '--max-run', '2s', '--', 'sleep', '60'];
+    const ended = await locks(redis.url, ...bounded);
+    expect(ended).toMatchObject({ code: 70, stderr: expect.stringContaining('--max-run is over') });
+    const misused = await locks(redis.url, 'once', 'x', ...BASE, '--max-run', '2s', '--', 'true');
+    expect(misused).toMatchObject({ code: 64, stderr: expect.stringContaining('--keep-alive') });
+  });
+
   it('a command whose `locks once` was killed has ended before another machine runs it', async () => {
     const dir = folder();
     const stubborn = `trap '' TERM; echo $$ > ${dir}/child; while :; do sleep 0.05; done`;

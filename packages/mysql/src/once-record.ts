@@ -1,4 +1,10 @@
-import { mustBe, type OnceRecord, readOptions, refuseNewerSlotEntry, type SlotEntry } from '@locks/core/backend';
+import {
+  mustBe,
+  type OnceRecord,
+  readOptions,
+  refuseNewerSlotEntry,
+  type SlotEntry,
+} from '@locks/core/backend';
 import type { Pool as CallbackPool } from 'mysql2';
 import type { Pool as PromisePool } from 'mysql2/promise';
 import { Connections } from './connections.ts';
@@ -57,7 +63,14 @@ export function mysqlRecord(pool: CallbackPool | PromisePool, options?: MysqlRec
       });
       const cells = rows[0]?.map((cell) => cell.toString());
       if (cells === undefined) return undefined;
-      const [slot, state, token, label, at, version] = cells as [string, string, string, string, string, string];
+      const [slot, state, token, label, at, version] = cells as [
+        string,
+        string,
+        string,
+        string,
+        string,
+        string,
+      ];
       refuseNewerSlotEntry(Number(version));
       return { slot, state: state as SlotEntry['state'], token: BigInt(token), label, at: Number(at) };
     },
@@ -82,7 +95,8 @@ export function mysqlRecord(pool: CallbackPool | PromisePool, options?: MysqlRec
 function text(value: string): string {
   const bytes = Buffer.from(value);
   // A session that is not strict would cut it.
-  if (bytes.length > MOST_BYTES) throw mustBe('mysqlRecord(): a name or a slot', `${MOST_BYTES} bytes at most`, value);
+  if (bytes.length > MOST_BYTES)
+    throw mustBe('mysqlRecord(): a name or a slot', `${MOST_BYTES} bytes at most`, value);
   return hex(bytes);
 }
 

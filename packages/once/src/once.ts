@@ -190,7 +190,9 @@ export async function once<T>(
     throw invalidArgument(`once(): atLeastMs, ${atLeastMs}, must not be above atMostMs, ${atMostMs}.`);
   }
   if (maxRunMs !== undefined && !keepAlive) {
-    throw invalidArgument('once(): maxRunMs goes with keepAlive: true; without it atMostMs is the longest run.');
+    throw invalidArgument(
+      'once(): maxRunMs goes with keepAlive: true; without it atMostMs is the longest run.',
+    );
   }
   const renewal = keepAlive ? 'auto' : 'manual';
   // Core reports a hold of more than two ttls, unless it is known how long it may be.

@@ -270,11 +270,15 @@ describe('the lock', () => {
     const machines = new Machines();
     const bounded = { atMostMs: 300, keepAlive: true, maxRunMs: 400 };
     const startedAt = performance.now();
-    await expect(machines.call('a', 0, bounded, untilAborted)).rejects.toMatchObject({ name: 'TimeoutError' });
+    await expect(machines.call('a', 0, bounded, untilAborted)).rejects.toMatchObject({
+      name: 'TimeoutError',
+    });
     expect(performance.now() - startedAt).toBeGreaterThan(390);
     expect(await machines.locks.isLocked('invoices')).toBe(false);
     const deaf = machines.call('a', 0, bounded, async (run) => {
-      await until(() => expect(() => run.assertValid()).toThrow(expect.objectContaining({ code: 'LOCK_LOST' })));
+      await until(() =>
+        expect(() => run.assertValid()).toThrow(expect.objectContaining({ code: 'LOCK_LOST' })),
+      );
       return (await machines.call('b', 0, { waitMs: 20_000 })).status;
     });
     expect(await deaf).toMatchObject({ status: 'overtaken', value: 'ran' });

@@ -2,4 +2,9 @@ export { redisBackend, type IoredisClient } from './redis-backend.ts';
 export { functionLibrary } from '@locks/redis-protocol';
 export { fencedSet } from './fenced-set.ts';
 export { redisRecord } from './once-record.ts';
-export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities, RedisRecordOptions } from '@locks/redis-protocol';
+export type {
+  FencedSetOptions,
+  RedisBackendOptions,
+  RedisCapabilities,
+  RedisRecordOptions,
+} from '@locks/redis-protocol';

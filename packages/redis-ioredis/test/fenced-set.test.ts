@@ -1,7 +1,8 @@
+import type { SlotEntry } from '@locks/core/backend';
 import { type RedisServer, startRedis } from '@locks/test-servers';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fencedSet, type IoredisClient } from '../src/index.ts';
+import { fencedSet, type IoredisClient, redisRecord } from '../src/index.ts';
 
 let redis: RedisServer;
 
@@ -25,4 +26,47 @@ it("writes where the client's keyPrefix says, never with an older token", async 
 it('refuses what is no client', async () => {
   const address = 'redis://localhost' as unknown as IoredisClient;
   await expect(fencedSet(address, 'key', 'a', 1n)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+});
+
+const done: SlotEntry = {
+  slot: '2030-01-01',
+  state: 'done',
+  token: 2n ** 62n + 1n,
+  label: 'é',
+  at: 1_900_000_000_000,
+};
+
+it("keeps a record of once where the client's keyPrefix says, and that of other locks under a key of its own", async () => {
+  const client = new Redis({ port: redis.port, host: '127.0.0.1', keyPrefix: 'app:' });
+  const record = redisRecord(client);
+  expect(await record.read('invoices')).toBeUndefined();
+  expect(await record.write('invoices', done)).toBe(true);
+  expect(await record.read('invoices')).toEqual(done);
+  expect(JSON.parse(String(await redis.command('GET', 'app:once:invoices')))).toMatchObject({ version: 1 });
+  await expect(record.write('invoices', { ...done, token: done.token - 1n })).rejects.toMatchObject({
+    code: 'LOCK_LOST',
+  });
+  const other = redisRecord(client, { prefix: 'tenant:' });
+  expect(await other.read('invoices')).toBeUndefined();
+  await other.write('invoices', { ...done, token: 1n });
+  expect(await redis.command('EXISTS', 'app:once|tenant:|invoices')).toBe(1);
+  client.disconnect();
+});
+
+it('refuses a record of a newer version, and reads one that was written before there were versions', async () => {
+  const client = new Redis({ port: redis.port, host: '127.0.0.1' });
+  const { token, ...entry } = done;
+  await client.set('once:old', JSON.stringify({ ...entry, token: String(token) }));
+  await client.set('once:new', JSON.stringify({ ...entry, token: String(token), version: 2 }));
+  expect(await redisRecord(client).read('old')).toEqual(done);
+  await expect(redisRecord(client).read('new')).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
+  client.disconnect();
+});
+
+it('refuses for a record, at once, what is no client, or one that reads from replicas', () => {
+  const replicas = new Cluster([], { scaleReads: 'slave', lazyConnect: true });
+  for (const client of ['redis://localhost', replicas])
+    expect(() => redisRecord(client as unknown as IoredisClient)).toThrow(
+      expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
+    );
 });

@@ -1,7 +1,7 @@
 import { type RedisServer, startRedis } from '@locks/test-servers';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fencedSet, type NodeRedisClient } from '../src/index.ts';
+import { fencedSet, type NodeRedisClient, redisRecord } from '../src/index.ts';
 
 let redis: RedisServer;
 
@@ -29,4 +29,17 @@ it('writes with the newest token and with a newer one, never with an older', asy
 
 it('refuses what is no client', async () => {
   await expect(fencedSet({} as NodeRedisClient, 'key', 'a', 5n)).rejects.toEqual(invalid);
+});
+
+it('keeps a record of once, and refuses an older token', async () => {
+  const client = await createClient({ url: redis.url }).connect();
+  const record = redisRecord(client);
+  const entry = { slot: 'a', state: 'done', token: 2n ** 62n + 1n, label: 'm', at: 1 } as const;
+  expect(await record.read('invoices')).toBeUndefined();
+  await record.write('invoices', entry);
+  await expect(record.write('invoices', { ...entry, token: 2n ** 62n })).rejects.toMatchObject({
+    code: 'LOCK_LOST',
+  });
+  expect(await record.read('invoices')).toEqual(entry);
+  client.destroy();
 });

@@ -21,8 +21,6 @@ export interface RedisRecordOptions {
 
 const DEFAULT_PREFIX = 'lock:';
 const TABLE = { prefix: optional(readPrefix, DEFAULT_PREFIX) } satisfies OptionTable<RedisRecordOptions>;
-/** A client may send a plain `GET` to a replica, which may be behind. A script always goes to the master. */
-const READ = "return redis.call('GET', KEYS[1])";
 
 /**
  * The record of `once` of `@locks/once`: the entry of a job is JSON under the key `once:<job>`, or `once|<prefix>|<job>`.
@@ -36,7 +34,7 @@ export function redisRecordThrough(port: RedisPort, options?: RedisRecordOptions
   return {
     async read(job) {
       const key = port.keyPrefix + keyOf(job);
-      const text = (await port.send(key, ['EVAL', READ, '1', key])) as string | null | undefined;
+      const text = (await port.send(key, ['GET', key])) as string | null | undefined;
       return text === null || text === undefined ? undefined : readSlotEntry(text);
     },
     async write(job, entry) {

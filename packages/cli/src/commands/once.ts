@@ -17,6 +17,8 @@ const HOUR_MS = 3_600_000;
 export interface OncePlan extends NameAndCommand {
   readonly slot: Slot;
   readonly atMostMs: number;
+  readonly keepAlive: boolean;
+  readonly maxRunMs: number | undefined;
   readonly atLeastMs: number;
   readonly waitMs: number;
   /** The start of the wait, before the store was opened: a time of `performance.now()`. */
@@ -50,10 +52,15 @@ export function readOncePlan(
   const atMostMs = readDuration('--at-most', atMost);
   const atLeastMs = durationOf(values, 'at-least');
   if (atLeastMs > atMostMs) throw new UsageError('once: --at-least is above --at-most');
+  const keepAlive = values['keep-alive'] === true;
+  const maxRun = textOf(values, 'max-run');
+  if (maxRun !== undefined && !keepAlive) throw new UsageError('once: --max-run goes with --keep-alive');
   return {
     ...nameAndCommand,
     slot: readSlot(values),
     atMostMs,
+    keepAlive,
+    maxRunMs: maxRun === undefined ? undefined : readDuration('--max-run', maxRun),
     atLeastMs,
     waitMs: durationOf(values, 'wait'),
     startedAt: performance.now(),
@@ -98,7 +105,7 @@ class CommandFailed extends Error {
 
 /** Runs the command unless its slot was done. Gives the exit code. */
 export async function once(store: Store, plan: OncePlan, say: (text: string) => void): Promise<number> {
-  const { name, slot, atMostMs, atLeastMs, retry, label } = plan;
+  const { name, slot, atMostMs, keepAlive, maxRunMs, atLeastMs, retry, label } = plan;
   const { capabilities } = store.locks;
   if (atLeastMs > 0 && capabilities.tenure === 'session') {
     throw new UsageError('--at-least: a lock of this store ends with the session of the process');
@@ -110,7 +117,8 @@ export async function once(store: Store, plan: OncePlan, say: (text: string) => 
     // `once` itself refuses a store without tokens.
     const locks = store.locks as LockManager as LockManager<FencedLease>;
     const waitMs = leftOf(plan.waitMs, plan.startedAt);
-    const options = { slot, atMostMs, atLeastMs, waitMs, retry, label, record, signal: signals.endOfWait };
+    const times = { atMostMs, keepAlive, maxRunMs, atLeastMs, waitMs };
+    const options = { slot, ...times, retry, label, record, signal: signals.endOfWait };
     const result = await signals.duringWait(() =>
       runOnce(locks, name, options, async (run) => {
         await runForSlot(run, plan, signals, say);
@@ -135,11 +143,11 @@ export async function once(store: Store, plan: OncePlan, say: (text: string) => 
 /** @throws CommandFailed unless the command ended with 0 while the lock was held */
 async function runForSlot(
   run: OnceRun,
-  { name, command, atMostMs }: OncePlan,
+  { name, command, atMostMs, keepAlive, maxRunMs = Number.POSITIVE_INFINITY }: OncePlan,
   signals: ForwardedSignals,
   say: (text: string) => void,
 ): Promise<void> {
-  const endsAt = performance.now() + atMostMs;
+  const endsAt = performance.now() + (keepAlive ? maxRunMs : atMostMs);
   const guardian = await startGuardian();
   try {
     run.signal.throwIfAborted();
@@ -153,7 +161,8 @@ async function runForSlot(
     };
     const guarded = { command, env: { LOCK_SLOT: run.slot } };
     const code = await runGuarded(lease, guarded, guardian, signals, () => undefined);
-    if (guardian.hasEnded) say('the command was ended: --at-most is over, or the lock was lost');
+    if (guardian.hasEnded)
+      say(`the command was ended: ${keepAlive ? '--max-run' : '--at-most'} is over, or the lock was lost`);
     if (code !== 0) throw new CommandFailed(code);
   } finally {
     await guardian.done();

@@ -27,7 +27,6 @@ export interface OnceRecord {
   write(job: string, entry: SlotEntry): Promise<boolean>;
 }
 
-
 /** The version of what {@link slotEntryText} writes. A newer one is refused: this process would lose what it does not know. */
 const VERSION = 1;
 
@@ -42,7 +41,11 @@ export function slotEntryText(entry: SlotEntry): string {
  * @throws LockError `LOCK_UNSUPPORTED` for one of a newer version; SyntaxError, TypeError for any other text
  */
 export function readSlotEntry(written: string): SlotEntry {
-  const { version = VERSION, token, ...entry } = JSON.parse(written) as Omit<SlotEntry, 'token'> & {
+  const {
+    version = VERSION,
+    token,
+    ...entry
+  } = JSON.parse(written) as Omit<SlotEntry, 'token'> & {
     readonly token: string;
     readonly version?: number;
   };
