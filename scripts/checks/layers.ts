@@ -26,7 +26,6 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'board/ended-holds.ts',
       'doctor/{clock-difference,old-version,trial}.ts',
       'guardian/{messages,processes}.ts',
-      'records/{entry-text,sql-rows}.ts',
     ],
     [
       '{exit-codes,foreign-text,manager-pair,usage-error}.ts',
@@ -86,7 +85,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   memory: [['{index,test-backend}.ts'], ['memory-backend.ts'], ['{memory-store,movable-clock}.ts']],
   mysql: [
     ['index.ts'],
-    ['mysql-backend.ts'],
+    ['{mysql-backend,once-record}.ts'],
     ['mysql-table.ts'],
     ['{mysql-statements,schema,state-sql,tables}.ts'],
     ['{connections,own-pool,mysql-error,options}.ts'],
@@ -118,7 +117,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{injected,module-options}.ts'],
     ['tokens.ts'],
   ],
-  once: [['index.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
+  once: [['index.ts'], ['run-coordinator.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
   opentelemetry: [
     ['index.ts'],
     ['{meter,trace}-locks.ts'],
@@ -131,7 +130,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['pg/pg-own-connection.ts', 'postgres-js/postgres-js-connection.ts', 'bun-sql/bun-connection.ts'],
     ['pg/{database-source,text-query}.ts'],
     ['pg/named-statement.ts'],
-    ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,transaction}/*.ts'],
+    ['{lease/lease-backend,advisory/advisory-backend}.ts', '{fenced,once,transaction}/*.ts'],
     ['lease/{attempt-queues,release-batches,inspection}.ts', 'advisory/{parked-poll,peer-query}.ts'],
     ['lease/local-waiters.ts', 'advisory/resource-queue.ts'],
     ['lease/waiter-heartbeat.ts', 'advisory/shared-lock-groups.ts'],
@@ -170,14 +169,16 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   'redis-ioredis': [
     ['index.ts', 'port.ts'],
-    ['redis-backend.ts', 'fenced-set.ts'],
+    ['redis-backend.ts', 'fenced-set.ts', 'once-record.ts'],
+    ['port-of.ts'],
     ['channel-port.ts'],
     ['{ioredis-port,channels}.ts'],
     ['{check-client,subscriber}.ts'],
   ],
   'redis-node': [
     ['index.ts', 'port.ts'],
-    ['redis-backend.ts', 'fenced-set.ts'],
+    ['redis-backend.ts', 'fenced-set.ts', 'once-record.ts'],
+    ['port-of.ts'],
     ['channel-port.ts'],
     ['{node-redis-port,channels}.ts'],
     ['{check-client,subscriber}.ts'],
@@ -185,6 +186,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   'redis-protocol': [
     ['{index,kit,bun/index}.ts'],
+    ['once-record.ts'],
     ['backend.ts', 'fenced-set.ts'],
     ['{release,local-waiters,renewal,replicas,states,eviction,functions}.ts'],
     ['{native-release,waiter-heartbeat}.ts'],

@@ -22,7 +22,7 @@ import { mongodbBackend } from '@locks/mongodb';
 import { mysqlBackend, mysqlRecord, schemaStatements } from '@locks/mysql';
 import { natsBackend } from '@locks/nats';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
-import { day, every, once } from '@locks/once';
+import { day, every, once, runCoordinator } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
   advisoryLockInTransaction,
@@ -235,6 +235,10 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/once: day(options)': { call: (options) => day(options) },
   '@locks/once: every(options)': { call: (options) => every(1_000, options) },
+  '@locks/once: runCoordinator(options)': {
+    call: (options) => runCoordinator(fencedLocks, options),
+    valid: { record: { read: work, write: work } },
+  },
   '@locks/once: once(options)': {
     call: (options) => once(fencedLocks, 'a', options, work),
     valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },
