@@ -49,8 +49,9 @@ export class PgDriver implements OpeningDriver {
   }
 
   async close(): Promise<void> {
-    if (this.#isOwn && !this.#pool.ending) await this.#pool.end();
-    this.#unguard?.();
+    // The guard of a pool of its own stays: `end()` resolves before the server has closed the connections, and may still tell errors.
+    if (!this.#isOwn) this.#unguard?.();
+    else if (!this.#pool.ending) await this.#pool.end();
   }
 }
 
