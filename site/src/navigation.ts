@@ -37,6 +37,7 @@ const GROUPS: readonly Group[] = [
       'docs/backends/zookeeper.md',
       'docs/hosted-stores.md',
       'docs/guides/orms.md',
+      'docs/guides/migrations.md',
     ],
     rest: /^docs\/backends\//,
   },
@@ -102,6 +103,7 @@ const GROUPS: readonly Group[] = [
 const TEXTS: Readonly<Record<string, string>> = {
   'README.md': 'The README',
   'docs/guides/orms.md': 'ORMs',
+  'docs/guides/migrations.md': 'Migrations',
 };
 
 export const topLinks: DefaultTheme.NavItem[] = [

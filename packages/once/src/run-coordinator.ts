@@ -48,12 +48,12 @@ export interface RunCoordinator {
    * Whether this machine runs the task at this time.
    * @param key - the name of the task, a colon, and the time of the run in ISO 8601
    * @param ttlMs - how long a machine that died blocks the task, in milliseconds: the option `distributedLease` of the task
-   * @throws LockError, and what the record throws: node-cron then skips the run on this machine
+   * @throws LockError `LOCK_INVALID_ARGUMENT` for what is no such key, and otherwise as `once`: node-cron then skips the run on this machine
    */
   shouldRun(key: string, ttlMs: number): Promise<boolean>;
   /**
    * Records that the run has ended, and gives its lock back.
-   * @throws LockError, and what the record throws: the run took place, and is not recorded
+   * @throws what the record throws: the run took place, and is not recorded
    */
   onComplete(key: string): Promise<void>;
 }

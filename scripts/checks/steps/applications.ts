@@ -26,6 +26,14 @@ const IN_TRANSACTION = {
   wrongKind: 'LOCK_INVALID_ARGUMENT',
 };
 
+/** What five processes that migrate at once do, and one that follows one that died: scripts/applications/orms/migrations.js. */
+const MIGRATED_ONCE = {
+  exitCodes: [0, 0, 0, 0, 0],
+  migratedBy: 1,
+  afterDeath: 0,
+  migratedAfterDeath: 1,
+};
+
 /** Clients that Bun has, and no other runtime. */
 const BUILT_INTO_BUN = ['bun-redis', 'bun-sql'];
 
@@ -169,7 +177,7 @@ export const applicationSteps: readonly Step[] = [
     {
       name: 'applications:orms',
       about:
-        'locks and fenced writes in the transactions of pg, postgres.js, Kysely, Knex, Drizzle, TypeORM, MikroORM, Prisma',
+        'locks and fenced writes in the transactions of pg, postgres.js, Kysely, Knex, Drizzle, TypeORM, MikroORM, Prisma; five processes that migrate at once',
       kind: 'timed',
       needs: ['postgres'],
       lanes: 2,
@@ -193,6 +201,14 @@ export const applicationSteps: readonly Step[] = [
         ['prisma', 'sh', ['-c', prisma], { cwd, env, expected: IN_TRANSACTION }],
         ...libraries.map(
           (name): CheckCommand => [name, 'node', ['main.js', name], { cwd, expected: IN_TRANSACTION }],
+        ),
+        ...['drizzle', 'typeorm', 'knex', 'umzug', 'kysely'].map(
+          (name): CheckCommand => [
+            `migrations of ${name}`,
+            'node',
+            ['migrations.js', name],
+            { cwd, expected: MIGRATED_ONCE },
+          ],
         ),
       ];
     },

@@ -53,7 +53,11 @@ export function readSlotEntry(written: string): SlotEntry {
   return { ...entry, token: BigInt(token) };
 }
 
-/** @throws LockError `LOCK_UNSUPPORTED` */
+/**
+ * Refuses an entry that a newer version of a record has written.
+ *
+ * @throws LockError `LOCK_UNSUPPORTED`
+ */
 export function refuseNewerSlotEntry(version: number): void {
   if (version <= VERSION) return;
   throw new LockError(
