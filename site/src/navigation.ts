@@ -38,6 +38,7 @@ const GROUPS: readonly Group[] = [
       'docs/hosted-stores.md',
       'docs/guides/orms.md',
       'docs/guides/migrations.md',
+      'docs/guides/per-tenant.md',
     ],
     rest: /^docs\/backends\//,
   },
@@ -104,6 +105,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'README.md': 'The README',
   'docs/guides/orms.md': 'ORMs',
   'docs/guides/migrations.md': 'Migrations',
+  'docs/guides/per-tenant.md': 'N per tenant',
 };
 
 export const topLinks: DefaultTheme.NavItem[] = [
