@@ -201,6 +201,22 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     });
   });
 
+  it.concurrent('a function that is frozen past its ttl: another one enters, and it knows that it holds nothing', async () => {
+    await withMachines([0, 0], async (machines) => {
+      const [frozen, other] = machines as [Machine, Machine];
+      await frozen.call.hold('frozen', { ttlMs: 2_000, waitMs: 20_000 });
+      frozen.freeze();
+      // Longer than the ttl, of which nobody renews anything.
+      await other.call.hold('frozen', { ttlMs: 30_000, waitMs: 20_000 });
+      frozen.thaw();
+      expect(await frozen.call.held()).toEqual({ validForMs: 0, isAborted: true, released: 'LOCK_LOST' });
+      expect(await other.call.held()).toMatchObject({ isAborted: false, released: 'released' });
+      // Its connections still serve.
+      await frozen.call.hold('frozen', { ttlMs: 30_000, waitMs: 20_000 });
+      expect(await frozen.call.held()).toMatchObject({ isAborted: false, released: 'released' });
+    });
+  });
+
   it.concurrent('a record refuses a token below the one that wrote last, and takes the same one again', async () => {
     await withMachines([0], async ([machine]) => {
       const record = (machine as Machine).call;

@@ -39,6 +39,7 @@ const GROUPS: readonly Group[] = [
       'docs/guides/orms.md',
       'docs/guides/migrations.md',
       'docs/guides/per-tenant.md',
+      'docs/guides/serverless.md',
     ],
     rest: /^docs\/backends\//,
   },
@@ -106,6 +107,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'docs/guides/orms.md': 'ORMs',
   'docs/guides/migrations.md': 'Migrations',
   'docs/guides/per-tenant.md': 'N per tenant',
+  'docs/guides/serverless.md': 'Serverless',
 };
 
 export const topLinks: DefaultTheme.NavItem[] = [

@@ -21,10 +21,19 @@ export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'keepAlive' 
   readonly work: number | 'fail' | 'die';
 }
 
+export interface HoldOptions {
+  readonly ttlMs: number;
+  readonly waitMs: number;
+}
+
 /** The commands of a machine: those of its record, and its own. */
 export interface MachineCommands extends OnceRecord {
   /** Calls `once` at this true time, which the clock of the machine shows in its own way. */
   once(call: MachineCall, trueMs: number): Promise<OnceResult<string>>;
   /** The slots for which the job has begun here. */
   begun(): Promise<readonly string[]>;
+  /** Acquires a lease that is not renewed, as a function does that may be frozen between two calls. */
+  hold(name: string, options: HoldOptions): Promise<void>;
+  /** What the lease of `hold` says of itself, and the outcome of its release. */
+  held(): Promise<{ readonly validForMs: number; readonly isAborted: boolean; readonly released: string }>;
 }

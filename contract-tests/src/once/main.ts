@@ -1,6 +1,6 @@
 /** The main module of a machine with a clock of its own. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLocks, type FencedLease, type LockManager } from '@locks/core';
+import { createLocks, type FencedLease, isLockError, type LockManager } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { serveCalls } from '@locks/core/conformance/process';
 import { every, once } from '@locks/once';
@@ -15,6 +15,7 @@ const { default: harness } = (await import(harnessUrl(store).href)) as { default
 const locks = createLocks(await harness.createBackend()) as LockManager as LockManager<FencedLease>;
 const record = await recordOf[store]();
 const begun: string[] = [];
+let lease: FencedLease | undefined;
 
 const commands: MachineCommands = {
   ...record,
@@ -30,6 +31,18 @@ const commands: MachineCommands = {
   },
   async begun() {
     return begun;
+  },
+  async hold(name, options) {
+    lease = await locks.lock(name).acquire({ ...options, renewal: 'manual' });
+  },
+  async held() {
+    if (lease === undefined) throw new Error('nothing is held');
+    const { validForMs, signal } = lease;
+    const released = await lease.release().then(
+      () => 'released',
+      (error: unknown) => (isLockError(error) ? error.code : String(error)),
+    );
+    return { validForMs, isAborted: signal.aborted, released };
   },
 };
 

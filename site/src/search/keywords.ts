@@ -5,6 +5,7 @@
 export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   'docs/getting-started.md': ['install', 'npm', 'pnpm', 'yarn', 'bun', 'quickstart'],
   'docs/troubleshooting.md': ['LOCK_TIMEOUT', 'LOCK_LOST', 'LOCK_BACKEND', 'LOCK_CLOSED', 'timeout'],
+  'docs/guides/serverless.md': ['lambda', 'freeze', 'vercel'],
   'docs/guides/per-tenant.md': ['bullmq', 'tenant', 'queue'],
   'docs/guides/migrations.md': ['migrate', 'migration', 'umzug', 'deploy'],
   'docs/guides/orms.md': ['prisma', 'drizzle', 'typeorm', 'knex', 'kysely'],
