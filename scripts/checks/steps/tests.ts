@@ -52,6 +52,9 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   site: ['reference'],
 };
 
+/** Servers that answer in seconds beside other tests, where the holds of their scenarios last for a few: these run alone. */
+const SLOW: ReadonlySet<string> = new Set(['dynamodb', 'mongodb', 'seaweedfs']);
+
 /** Servers that nothing brings by itself: `node test-servers/install.mjs kubernetes` builds one, which takes some ten minutes. */
 const BUILT = ['kubernetes'] as const;
 
@@ -74,7 +77,7 @@ export const testSteps: readonly Step[] = [
         `what users see when ${server} fails, in each way that is documented`,
         'contract-tests',
         [`--dir=${server}-faults`, '--no-file-parallelism'],
-        { needs: [server] },
+        { needs: [server], ...(SLOW.has(server) && { kind: 'alone' }) },
       ),
     ),
   ...BUILT.map((server) =>
