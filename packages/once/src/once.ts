@@ -196,7 +196,12 @@ export async function once<T>(
   }
   const renewal = keepAlive ? 'auto' : 'manual';
   // Core reports a hold of more than two ttls, unless it is known how long it may be.
-  const lock = locks.lock(name, { ttlMs: atMostMs, renewal, maxHoldMs: maxRunMs ?? MAX_TIMEOUT_MS, label });
+  const lock = locks.lock(name, {
+    ttlMs: atMostMs,
+    renewal,
+    maxHoldMs: maxRunMs ?? Number.MAX_SAFE_INTEGER,
+    label,
+  });
   if (locks.capabilities.fencing === 'none') {
     throw new LockError('LOCK_UNSUPPORTED', 'once() needs a backend with fencing tokens.', {
       resource: name,
