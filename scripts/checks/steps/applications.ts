@@ -94,6 +94,7 @@ export const applicationSteps: readonly Step[] = [
       about:
         'Bun and Deno: memory, SQLite, ioredis, node-redis, PostgreSQL by pg and postgres.js; the suite on the clients of Bun; a client of ioredis 5 beside ioredis 6',
       kind: 'alone',
+      repeats: true,
       needs: ['redis', 'postgres'],
       lanes: 2,
     },
@@ -131,6 +132,7 @@ export const applicationSteps: readonly Step[] = [
       about:
         'the oldest supported version of every client, of their types, of NestJS and of vitest; the suite on ioredis 5 and on iovalkey',
       kind: 'timed',
+      repeats: true,
       needs: ['redis', 'postgres', 'mysql', 'etcd', 'zookeeper'],
     },
     async () => {
