@@ -346,6 +346,22 @@ const inMysql = [
 
 /** One for each thing on which the safety of a store of records hangs. */
 const inRecords = [
+  ...errorsIn(
+    'record',
+    'core/src/rules/lock-rules.ts',
+    [
+      'this.#takeBack();\n    const ids',
+      'const ids',
+      'a forced release ends what the same write grants',
+      1_001_500,
+    ],
+    [
+      'this.#takeBack();\n    const waiting',
+      'const waiting',
+      'a waiter that is granted in the write of a steal loses its place',
+      1_002_500,
+    ],
+  ),
   ...errorsIn('record', 'record-protocol/src/sightings.ts', [
     'earlier?.mark === mark ? earlier :',
     'earlier !== undefined ? earlier :',

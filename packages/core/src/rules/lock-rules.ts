@@ -70,8 +70,10 @@ export class LockRules {
   changed = false;
   /** Whether a step added a waiter. */
   hasEnqueued = false;
-  /** The holds granted to waiters since the caller emptied this list. */
+  /** The holds granted to waiters since the caller emptied this list; each counts as stored then. */
   readonly handedOff: HoldRecord[] = [];
+  /** The waiters of these holds, as they stood in the queue. */
+  readonly #served = new WeakMap<HoldRecord, WaiterRecord>();
   readonly #context: RulesContext;
   readonly #holds = new Map<string, HoldRecord>();
   readonly #queue: WaitQueue;
@@ -162,8 +164,23 @@ export class LockRules {
     for (let { next } = this; next !== undefined; { next } = this) {
       if (this.#context.serves?.(next.client) === false) return;
       this.#queue.remove(next.id);
-      this.handedOff.push(this.#grant(next));
+      const hold = this.#grant(next);
+      this.handedOff.push(hold);
+      this.#served.set(hold, next);
     }
+  }
+
+  /**
+   * Takes back what this decision has granted to waiters: who ends the holds of others means those that the store has, and a waiter
+   * keeps its place.
+   */
+  #takeBack(): void {
+    const served = this.handedOff.splice(0).filter((hold) => this.#holds.get(hold.id) === hold);
+    if (served.length === 0) return;
+    for (const { id } of served) this.#holds.delete(id);
+    this.#capacity = undefined;
+    const waiters = served.flatMap((hold) => this.#served.get(hold) ?? []);
+    this.#queue.replace([...waiters, ...this.waiters]);
   }
 
   /**
@@ -206,6 +223,7 @@ export class LockRules {
 
   /** Ends the hold of this acquisition, or all holds, whoever has them (docs/spec.md §14.3). Returns the ended holds. */
   forceRelease(id: string | undefined): readonly HoldRecord[] {
+    this.#takeBack();
     const ids = id === undefined ? [...this.#holds.keys()] : [id];
     const ended = ids.flatMap((each) => this.#end(each) ?? []);
     this.serve();
@@ -304,10 +322,13 @@ export class LockRules {
 
   /** Ends every hold, and grants ahead of the queue (docs/spec.md §17.1). */
   #steal(waiter: WaiterRecord): Attempted {
+    this.#takeBack();
     const waiting = this.#queue.head?.mode;
     // A steal ends holds but removes no waiters, so a waiter may be in conflict with it (docs/spec.md §17.2).
-    if (waiting !== undefined && areInConflict(waiting, waiter.mode))
+    if (waiting !== undefined && areInConflict(waiting, waiter.mode)) {
+      this.serve();
       return { status: 'conflict', with: waiting };
+    }
     this.#queue.remove(waiter.id);
     this.#holds.clear();
     this.#capacity = undefined;

@@ -142,9 +142,50 @@ it('a queue of thousands keeps its order, whoever leaves, and no record of those
   expect(idsOf(rules.waiters)).toEqual([...expected]);
   expect(rules.waiting).toBe(expected.size);
   for (const id of expected) {
+    rules.handedOff.splice(0);
     rules.forceRelease(undefined);
     expect(rules.holdOf(id)).toBeDefined();
   }
+  rules.handedOff.splice(0);
   rules.forceRelease(undefined);
   expect(rules.isIdle).toBe(true);
+});
+
+describe('a step that ends the holds of others', () => {
+  // The resource is free: both waiters that may be served here are granted before the step.
+  const waiters = [waiter('a', 'me', shared), waiter('b', 'me', shared), waiter('c')];
+
+  it('a forced release ends none that is granted in the same decision: the waiter gets it afterwards', () => {
+    const rules = rulesOf({ waiters });
+    expect(idsOf(rules.handedOff)).toEqual(['a', 'b']);
+    expect(rules.forceRelease(undefined)).toEqual([]);
+    expect(idsOf(rules.holds)).toEqual(['a', 'b']);
+    expect(rules.handedOff).toEqual(rules.holds);
+    expect(idsOf(rules.waiters)).toEqual(['c']);
+    expect(rules.forceRelease('a')).toEqual([]);
+    expect(idsOf(rules.handedOff)).toEqual(['a', 'b']);
+  });
+
+  it('a steal leaves such a waiter its place in the queue, also where the same id attempts again', () => {
+    const rules = rulesOf({ waiters });
+    rules.attempt({ acquisitionId: 's', mode: exclusive, steal: true }, 50, true);
+    expect(idsOf(rules.holds)).toEqual(['s']);
+    expect(rules.handedOff).toEqual([]);
+    rules.attempt({ acquisitionId: 'a', mode: shared }, 50, true);
+    expect(idsOf(rules.waiters)).toEqual(['a', 'b', 'c']);
+    expect(rules.waiters).toEqual(waiters);
+  });
+
+  it('a steal of another kind is refused, and the waiter is granted all the same', () => {
+    const rules = rulesOf({ waiters });
+    const stolen = rules.attempt({ acquisitionId: 's', mode: permit(2), steal: true }, 50, true);
+    expect(stolen).toMatchObject({ status: 'conflict' });
+    expect(idsOf(rules.handedOff)).toEqual(['a', 'b']);
+  });
+
+  it('ends what was stored before, and what was handed off and taken from the list', () => {
+    const rules = rulesOf({ holds: [hold('h')], waiters: [waiter('a', 'me', shared)] });
+    rules.handedOff.splice(0);
+    expect(idsOf(rules.forceRelease(undefined))).toEqual(['h', 'a']);
+  });
 });
