@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Contender } from './contenders/contender.ts';
+import { untilQuiet } from './measure/quiet.ts';
 import type { ReportHead } from './report/head.ts';
 import { writeResults } from './report/pictures.ts';
 import { renderMarkdown, renderPlain, type Section, type Target, writeTables } from './report/report.ts';
@@ -72,6 +73,7 @@ export async function runSuite<R extends ReportHead, C extends { readonly name: 
 }
 
 interface Wishes {
+  readonly readme: boolean;
   readonly only?: readonly string[];
   readonly contender?: readonly string[];
   readonly language?: readonly string[];
@@ -90,6 +92,16 @@ async function measure<R extends ReportHead, C extends { readonly name: string }
   const by = suite.chosenBy ?? 'contender';
   const wanted = wishes[by]?.map((name) => oneOf(names, by, name));
   const contenders = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
+  const isWhole = !wishes.quick && wishes.only === undefined && wanted === undefined;
+  if (wishes.readme && !isWhole) {
+    throw new Error('--readme publishes whole suites only: leave out --quick, --only and --contender.');
+  }
+  const isQuiet = wishes.quick || (await untilQuiet((text) => console.error(text)));
+  if (wishes.readme && !isQuiet) {
+    throw new Error(
+      'Figures of a busy machine are not published: stop what else runs here, or leave out --readme.',
+    );
+  }
   const limit = setTimeout(() => {
     console.error(`bench ${suite.name} did not end within ${SUITE_LIMIT_MS / 60_000} minutes.`);
     // Ends servers and client processes too.
@@ -121,7 +133,8 @@ async function usageOf(
   --from FILE     shows figures written by --json; measures nothing
   --markdown      prints the tables as Markdown
   --readme        writes the tables into benchmarks/tables/${suite.name}.md, their figures into benchmarks/results,
-                  their pictures into benchmarks/pictures, and the date and load into benchmarks/README.md`;
+                  their pictures into benchmarks/pictures, and the date and load into benchmarks/README.md;
+                  refused where something else runs on this machine after a wait of two minutes`;
 }
 
 function oneOf(known: readonly string[], what: string, name: string): string {
