@@ -346,6 +346,12 @@ const inMysql = [
 
 /** One for each thing on which the safety of a store of records hangs. */
 const inRecords = [
+  ...errorsIn('record', 'record-protocol/src/sightings.ts', [
+    'microsSince(sentAt) / BELIEVED',
+    'microsSince(sentAt)',
+    'a hold that is found again counts without the margin for what has passed',
+    2_134_400,
+  ]),
   ...errorsIn(
     'record',
     'core/src/rules/lock-rules.ts',
