@@ -179,7 +179,11 @@ export class LockRules {
     if (served.length === 0) return;
     for (const { id } of served) this.#holds.delete(id);
     this.#capacity = undefined;
-    const waiters = served.flatMap((hold) => this.#served.get(hold) ?? []);
+    const waiters = served.map((hold) => {
+      const waiter = this.#served.get(hold) as WaiterRecord;
+      // The limit of its permits may have been changed meanwhile.
+      return waiter.mode === hold.mode ? waiter : this.#uncommit({ ...waiter, mode: hold.mode });
+    });
     this.#queue.replace([...waiters, ...this.waiters]);
   }
 

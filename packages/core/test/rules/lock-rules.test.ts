@@ -183,6 +183,20 @@ describe('a step that ends the holds of others', () => {
     expect(idsOf(rules.handedOff)).toEqual(['a', 'b']);
   });
 
+  it('a steal after a new limit leaves the waiter the new one', () => {
+    const rules = rulesOf({ waiters: [waiter('a', 'me', permit(1)), waiter('b', 'me', permit(1))] });
+    rules.resize(2);
+    const stolen = rules.attempt({ acquisitionId: 's', mode: permit(1), steal: true }, 50, true);
+    expect(stolen).toEqual({ status: 'conflict', with: permit(2) });
+    rules.attempt({ acquisitionId: 's', mode: permit(2), steal: true }, 50, true);
+    expect(idsOf(rules.holds)).toEqual(['s', 'a']);
+    expect([...rules.holds, ...rules.waiters].map(({ mode }) => mode)).toEqual([
+      permit(2),
+      permit(2),
+      permit(2),
+    ]);
+  });
+
   it('ends what was stored before, and what was handed off and taken from the list', () => {
     const rules = rulesOf({ holds: [hold('h')], waiters: [waiter('a', 'me', shared)] });
     rules.handedOff.splice(0);
