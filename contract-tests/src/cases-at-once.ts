@@ -12,7 +12,7 @@ export const casesAtOnce: Readonly<Record<string, number>> = {
   // The client of MySQL costs more CPU than those of the other stores.
   mysql: 6,
   // PGlite runs in the thread of the tests.
-  pglite: 4,
+  pglite: 3,
   // A server in Python.
   s3: 3,
   's3-seaweedfs': 4,

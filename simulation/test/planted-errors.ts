@@ -346,9 +346,9 @@ const inMysql = [
 
 /** One for each thing on which the safety of a store of records hangs. */
 const inRecords = [
-  ...errorsIn('record', 'record-protocol/src/sightings.ts', [
-    'microsSince(sentAt) / BELIEVED',
-    'microsSince(sentAt)',
+  ...errorsIn('record', 'record-protocol/src/table-backend.ts', [
+    '(left - passed / 99)',
+    'left',
     'a hold that is found again counts without the margin for what has passed',
     2_134_400,
   ]),

@@ -1,11 +1,6 @@
 import { microsSince, type Moment } from './moment.ts';
 import type { HoldTimes } from './record-value.ts';
 
-/**
- * The part of its ttl for which a holder believes in it, since its clock may be the slower one: time that passed after its own write
- * counts for more by as much, wherever the rest of it is counted anew.
- */
-const BELIEVED = 0.99;
 /** How many names, and how many writes without an answer, are remembered: the latest. */
 const MAX_KEPT = 10_000;
 
@@ -60,7 +55,7 @@ export class Sightings {
     dropOldest(this.#byName);
     return (id) => {
       const { since = now, sentAt } = seen.get(id) ?? {};
-      return sentAt === undefined ? since : now - Math.ceil(microsSince(sentAt) / BELIEVED);
+      return sentAt === undefined ? since : now - microsSince(sentAt);
     };
   }
 }

@@ -87,7 +87,10 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
         if (attempted.status !== 'granted') return attempted;
         const grant = takenGrant(request, attempted.hold.token, sentAt);
         if (attempted.left === undefined) return { status: 'granted', grant };
-        return { status: 'granted', grant: { ...grant, validForMs: attempted.left / 1_000 } };
+        return {
+          status: 'granted',
+          grant: { ...grant, validForMs: this.#validForMs(request, attempted.left) },
+        };
       },
       (attempt, writer, sentAt) => {
         if (attempt instanceof QueueFullError) return;
@@ -122,6 +125,15 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     }
     if (attempt instanceof QueueFullError) throw attempt;
     return attempt;
+  }
+
+  /**
+   * The time for which a hold that is found again may still be believed in. A holder believes in 99 % of its ttl, since its clock may be
+   * the slower one: where that clock has measured what passed, it takes its share of the other 1 % along.
+   */
+  #validForMs({ ttlMs }: AcquireRequest, left: number): number {
+    const passed = this.#table.now === undefined ? 0 : Math.max(0, micros(ttlMs) - left);
+    return (left - passed / 99) / 1_000;
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {

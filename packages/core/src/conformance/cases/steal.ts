@@ -117,12 +117,12 @@ export const stealCases: readonly ConformanceCase[] = [
           const { lease } = await startWaiting(context, name, { waitMs });
           entries.push(enter(who, lease));
         }
-        const released = held.release();
-        const stolen = await successor.locks.lock(name).acquire({ steal: true, waitMs });
-        await released.catch((error: unknown) => {
+        const released = held.release().catch((error: unknown) => {
           // The steal may have come before the release.
           if (!isLockError(error, 'LOCK_LOST')) throw error;
         });
+        const stolen = await successor.locks.lock(name).acquire({ steal: true, waitMs });
+        await released;
         await context.sleep(context.timing.slackMs / 4);
         await stolen.release();
         await Promise.all(entries);
