@@ -36,6 +36,8 @@ export default class Lab extends FaultLab<LabOptions> {
       // A server that stands still keeps its connections.
       pingInterval: 2_000,
       maxPingOut: 1,
+      // It also takes new connections, and answers none: without a limit a reconnect waits for it for 20 s.
+      timeout: 1_000,
     });
     this.defer(() => connection.close());
     return connection;

@@ -4,6 +4,7 @@ import type { Grant, RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
+import { onGrants } from './on-grants.ts';
 
 const unanswered: RenewalStatus = { status: 'unknown', error: new Error('the mutant did not ask') };
 
@@ -46,6 +47,19 @@ export const renewalMutants: readonly Mutant[] = [
         return backend.renew(await Promise.all(grants), call);
       },
     }),
+  },
+  {
+    name: 'one-token-per-acquisition',
+    says: 'an acquisition that is granted again after the end of its hold has the token of that hold',
+    expected: ['renewal/confirms-its-own-grant'],
+    backend: (backend) => {
+      const tokens = new Map<string, Grant['fencingToken']>();
+      return onGrants(backend, (grant, { acquisitionId }) => {
+        const fencingToken = tokens.get(acquisitionId) ?? grant.fencingToken;
+        tokens.set(acquisitionId, fencingToken);
+        return { ...grant, ...(fencingToken !== undefined && { fencingToken }) };
+      });
+    },
   },
   {
     name: 'renews-nothing',

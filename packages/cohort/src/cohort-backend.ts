@@ -14,7 +14,7 @@ import {
   renewalStatusOf,
 } from '@locks/core/backend';
 import { capabilitiesOf, type CohortCapabilities } from './cohort-capabilities.ts';
-import { type Turn, turnIn } from './cohort-lease.ts';
+import { CohortLease, type Turn, turnIn } from './cohort-lease.ts';
 import { type CohortLimits, type CohortOptions, resolveCohort } from './cohort-options.ts';
 import { holdersWithTurnTokens, stateWithTurnTokens, atStore, withTurnToken } from './cohort-tokens.ts';
 import { type CohortWaiter, ProcessQueue, type StoreEntry } from './process-queue.ts';
@@ -91,7 +91,11 @@ class PassingBackend implements CohortBackend {
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
-    if (this.#turnOf(request) !== undefined) return this.#attemptAgain(request, enqueue, call);
+    const turn = this.#turnOf(request);
+    if (turn !== undefined) {
+      const again = isOver(turn) ? CONTENDED : await this.#attemptAgain(turn, request, call);
+      if (again !== undefined) return again;
+    }
     const queue = this.#queues.get(resource);
     // A steal ends the lease for all who still wait for a turn with it (docs/spec.md §18.6).
     if (request.steal === true) queue?.close();
@@ -212,15 +216,27 @@ class PassingBackend implements CohortBackend {
       : attempt;
   }
 
-  /** Attempts again for an acquisition that had its turn: the store knows whether it still holds (docs/spec.md §2.1). */
-  async #attemptAgain(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const turn = this.#turnOf(request);
-    if (turn === undefined || isOver(turn)) return CONTENDED;
-    const { grant } = turn.lease;
-    const attempt = await this.#inner.attempt(grant.request, enqueue, call);
-    if (attempt.status !== 'granted') return attempt;
-    const { countedFrom, validForMs = request.ttlMs } = attempt.grant;
-    return { status: 'granted', grant: { ...turn.grant, countedFrom, validForMs } };
+  /**
+   * Attempts again for an acquisition that has its turn: the store knows whether it still holds (docs/spec.md §2.1). `undefined`:
+   * its lease ended, so that the acquisition waits as one that had no turn.
+   */
+  async #attemptAgain(turn: Turn, request: AcquireRequest, call: Call): Promise<Attempt | undefined> {
+    const { lease } = turn;
+    const attempt = await this.#inner.attempt(lease.grant.request, false, call);
+    if (attempt.status === 'conflict') return attempt;
+    const isHeld = attempt.status === 'granted' && attempt.grant.fencingToken === lease.grant.fencingToken;
+    if (isHeld) {
+      const { countedFrom, validForMs = request.ttlMs } = attempt.grant;
+      return { status: 'granted', grant: { ...turn.grant, countedFrom, validForMs } };
+    }
+    // Another client may have held since: a token of the lease that ended would be stale (docs/spec.md §6.1).
+    lease.current = undefined;
+    this.#turns.delete(request);
+    this.#queues.get(request.resource)?.close(lease);
+    if (attempt.status === 'contended') return undefined;
+    const next = new CohortLease(attempt.grant, call.now(), 0).begin(request);
+    this.#turns.set(request, next);
+    return { status: 'granted', grant: next.grant };
   }
 
   /** Attempts at the store for all waiters of this process. */

@@ -274,6 +274,26 @@ test('a turn that is over neither releases nor renews nor abandons that of anoth
   expect(await backend.release(second.grant as Grant, call)).toBe('released');
 });
 
+test('an acquisition whose lease ended before it knew of its turn waits again, and has a token of its own', async () => {
+  const { store, backend } = setUp();
+  const outside = await holdFor(store);
+  const request = ask();
+  const before = await join(backend, request);
+  await store.release(grant(outside, call), call);
+  await settle();
+  const ended = before.grant as Grant;
+  store.queue.length = 0;
+  const between = await holdFor(store);
+  expect(await backend.attempt(request, true, call)).toEqual({ status: 'contended' });
+  expect(store.queue).toEqual([between.acquisitionId, request.acquisitionId]);
+  const turn = backend.awaitTurn?.(request, call);
+  await store.release(grant(between, call), call);
+  const next = (await turn) as Grant;
+  expect(next.fencingToken).toBeGreaterThan(ended.fencingToken as bigint);
+  expect(await backend.release(ended, call)).toBe('not-held');
+  expect(await backend.release(next, call)).toBe('released');
+});
+
 test.each(['a steal', 'a forced release', 'a loss', 'a downgrade', 'another ttl'])(
   'after %s of this process nobody has a turn with the lease',
   async (end) => {
