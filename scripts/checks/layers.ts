@@ -42,7 +42,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   core: [
     ['conformance/**'],
-    ['index.ts', 'quorum/**'],
+    ['index.ts', 'quorum/**', 'hand-over/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],

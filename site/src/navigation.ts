@@ -49,6 +49,7 @@ const GROUPS: readonly Group[] = [
       'docs/once-per-slot.md',
       'docs/leader-election.md',
       'docs/guides/fencing.md',
+      'docs/guides/hand-over.md',
       'docs/command-line.md',
       'docs/nestjs.md',
       'docs/guides/frameworks.md',
@@ -107,6 +108,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'docs/guides/orms.md': 'ORMs',
   'docs/guides/migrations.md': 'Migrations',
   'docs/guides/per-tenant.md': 'N per tenant',
+  'docs/guides/hand-over.md': 'Hand-over',
   'docs/guides/serverless.md': 'Serverless',
 };
 

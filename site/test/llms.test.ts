@@ -25,6 +25,7 @@ it('begins with what the project is, then with the doors of the README', () => {
     'once-per-slot',
     'guides/migrations',
     'guides/per-tenant',
+    'guides/hand-over',
     'guides/serverless',
     'leader-election',
     'nestjs',

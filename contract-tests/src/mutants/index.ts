@@ -13,6 +13,7 @@ import { fairnessMutants } from './fairness.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
 import { idempotenceMutants } from './idempotence.ts';
+import { handOverMutants } from './hand-over.ts';
 import { lossMutants } from './loss.ts';
 import { foundMutants } from './found.ts';
 import type { PlantedMutant } from './mutant.ts';
@@ -47,6 +48,7 @@ export const mutants: readonly PlantedMutant[] = [
   ...permitsLimitsMutants,
   ...allMutants,
   ...stealMutants,
+  ...handOverMutants,
   ...abortMutants,
   ...sessionMutants,
   ...namesMutants,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   createLocks,
   Locked,
@@ -12,6 +13,7 @@ import { defineHarness, runConformance } from '@locks/core/conformance';
 import { testLockConformance as testWithNode } from '@locks/core/conformance/node-test';
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
+import { adopt, handOver } from '@locks/core/hand-over';
 import { quorumBackend } from '@locks/core/quorum';
 import { dynamodbBackend } from '@locks/dynamodb';
 import { clientOptions, etcdBackend } from '@locks/etcd';
@@ -169,6 +171,18 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   'MultiLock.run(options)': { call: (options) => set.run(work, options) },
   '@locks/core/quorum: quorumBackend(options)': {
     call: (options) => quorumBackend([memoryBackend()], options),
+  },
+  '@locks/core/hand-over: handOver(options)': {
+    call: async (options) =>
+      handOver(await fencedLocks.lock(`handed over ${randomUUID()}`).acquire(), options),
+  },
+  '@locks/core/hand-over: adopt(ticket)': {
+    call: (ticket) => adopt(fencedLocks, ticket),
+    valid: { version: 1, name: 'a', acquisitionId: 'former', ttlMs: 1_000 },
+  },
+  '@locks/core/hand-over: adopt(options)': {
+    call: (options) =>
+      adopt(fencedLocks, { version: 1, name: 'a', acquisitionId: 'former', ttlMs: 1_000 }, options),
   },
   '@locks/cohort: cohortBackend(options)': {
     call: (options) => cohortBackend(memoryBackend(), options),

@@ -7,8 +7,11 @@ export interface CohortCapabilities extends BackendCapabilities {
   readonly cohort: CohortLimits;
 }
 
-/** The feature `waiters` is left out: the store knows only one waiter of each process. */
+/**
+ * The feature `waiters` is left out: the store knows only one waiter of each process. So is `hand-over`: a lease of the store
+ * serves others of the process too.
+ */
 export function capabilitiesOf(inner: BackendCapabilities, limits: CohortLimits): CohortCapabilities {
-  const features = inner.features.filter((feature) => feature !== 'waiters');
+  const features = inner.features.filter((feature) => feature !== 'waiters' && feature !== 'hand-over');
   return { ...inner, order: 'cohort', cohort: limits, features };
 }

@@ -6,7 +6,7 @@ export type LockErrorCode =
   | 'LOCK_TIMEOUT'
   /** The lease ended before its release; `reason` says why. Another process may hold the lock. */
   | 'LOCK_LOST'
-  /** The lease was used after its own release. */
+  /** The lease was used after its own release or hand-over, or the lease of a ticket is not held any more. */
   | 'LOCK_NOT_HELD'
   /** The nested acquire would wait for itself, or upgrade a shared lease. */
   | 'LOCK_REENTRANT'

@@ -272,11 +272,21 @@ export class ManagerCore implements LeaseOwner {
         answer satisfies never;
         throw this.#releaseFailed(lease, this.contractError('release', resource, 'no answer'));
     }
-    if (releasedChannel.hasSubscribers) {
-      const now = this.now();
-      const [heldMs, tookMs] = [now - lease.grantedAt, now - sentAt];
-      publish('locks:released', { ...identity(lease), heldMs, tookMs, ...lease.shareLeft(sentAt) });
-    }
+    this.#publishReleased(lease, sentAt);
+  }
+
+  /** Ends a lease that another process may adopt: nothing renews or releases it from here on. */
+  relinquish(lease: LeaseState): void {
+    lease.released = true;
+    this.drop(lease);
+    this.#publishReleased(lease, this.now());
+  }
+
+  #publishReleased(lease: LeaseState, sentAt: number): void {
+    if (!releasedChannel.hasSubscribers) return;
+    const now = this.now();
+    const [heldMs, tookMs] = [now - lease.grantedAt, now - sentAt];
+    publish('locks:released', { ...identity(lease), heldMs, tookMs, ...lease.shareLeft(sentAt) });
   }
 
   #releaseFailed(lease: LeaseState, error: LockError): LockError {

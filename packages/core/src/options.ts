@@ -87,6 +87,8 @@ export interface ResolvedOptions {
   readonly signal: AbortSignal | undefined;
   readonly within: BaseLease | undefined;
   readonly steal: boolean;
+  /** The acquisition whose lease is adopted. */
+  readonly adopts?: string;
 }
 
 /** The shortest ttl on any backend: the drift margin would leave no lease of a shorter one. */
@@ -144,7 +146,7 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
  * @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed.
  */
 export function resolveOptions(
-  table: typeof LOCK_TABLE | typeof ACQUIRE_TABLE,
+  table: typeof LOCK_TABLE | typeof ALL_TABLE | typeof ACQUIRE_TABLE,
   base: ResolvedOptions,
   options: LockOptions | AcquireOptions | undefined,
   ttl: BackendCapabilities['ttl'],

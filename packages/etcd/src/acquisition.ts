@@ -33,6 +33,8 @@ export class Acquisition implements LocalWaiter {
   lastCallAt: number;
   readonly key: Buffer;
   readonly range: KeyRange;
+  /** The key of the acquisition whose hold this one adopts. */
+  readonly adoptedKey: Buffer | undefined;
   /** The key of the mark that a steal of this resource leaves while its hold lasts. */
   readonly stealMark: Buffer;
   /** The lease that is reserved for the grant, or that the hold is attached to. */
@@ -72,6 +74,7 @@ export class Acquisition implements LocalWaiter {
     this.lastCallAt = lastCallAt;
     this.key = keys.of(resource, acquisitionId);
     this.range = keys.rangeOf(resource);
+    this.adoptedKey = request.adopts === undefined ? undefined : keys.of(resource, request.adopts);
     this.stealMark = keys.stealMark(resource);
   }
 

@@ -3,7 +3,17 @@ import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { type ResourceView, entriesAt, keysAt, nestedKeys, revisionOf } from './txn-responses.ts';
-import { absent, modifiedAt, noExclusiveHold, nothingIn, read, unchangedSince, when } from './conditions.ts';
+import {
+  absent,
+  exclusiveHold,
+  noExclusiveHold,
+  nothingIn,
+  read,
+  remove,
+  unchangedSince,
+  when,
+  modifiedAt,
+} from './conditions.ts';
 import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { HoldResult, HoldWrites } from './hold-writes.ts';
@@ -234,6 +244,23 @@ export class Attempts {
       conditions = [unchangedSince(range, revision), absent(key)];
     }
     throw new ChangedMeanwhileError('The lock changed hands again and again while it was stolen.');
+  }
+
+  /** Ends the exclusive hold of one acquisition and grants it to this one, ahead of the queue. */
+  async adopt(acquisition: Acquisition, call: Call): Promise<AttemptOutcome> {
+    const { key, adoptedKey } = acquisition;
+    if (adoptedKey === undefined) throw new Error('The request adopts nothing.');
+    const conditions = [absent(key), ...exclusiveHold(adoptedKey)];
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const lease = await this.#writes.lease(acquisition, call);
+      const also = [remove(adoptedKey), markSteal(acquisition, lease)];
+      const sent = await this.#write([acquisition], [lease], conditions, call, also);
+      if (sent === undefined) continue;
+      const [grant] = sent.grants ?? [];
+      if (grant !== undefined) return { status: 'granted', grant };
+      return { status: 'blocked', nearest: undefined, revision: (sent.answers[0] as ResourceView).revision };
+    }
+    throw new ChangedMeanwhileError('The lease of the hold ended again and again while it was adopted.');
   }
 
   async #enter(

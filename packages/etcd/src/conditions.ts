@@ -54,6 +54,11 @@ export function noExclusiveHold(range: KeyRange): ICompare {
   return { ...range, target: 'Value', result: 'Greater', value: Buffer.from(TAGS.sharedHold) };
 }
 
+/** The key is that of an exclusive hold. */
+export function exclusiveHold(key: Buffer): ICompare[] {
+  return valuesBetween({ key }, TAGS.exclusiveHold, TAGS.sharedHold);
+}
+
 /** The range is not empty, and no entry conflicts with the mode. */
 export function inAccordWith(range: KeyRange, mode: LockMode): ICompare[] {
   return mode.kind === 'permit'
@@ -61,7 +66,7 @@ export function inAccordWith(range: KeyRange, mode: LockMode): ICompare[] {
     : valuesBetween(range, TAGS.readersAndWriters, TAGS.afterReadersAndWriters);
 }
 
-function valuesBetween(range: KeyRange, from: string, to: string): ICompare[] {
+function valuesBetween(range: KeyRange | { readonly key: Buffer }, from: string, to: string): ICompare[] {
   return [
     { ...range, target: 'Value', result: 'Greater', value: Buffer.from(from) },
     { ...range, target: 'Value', result: 'Less', value: Buffer.from(to) },

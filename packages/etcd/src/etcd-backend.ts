@@ -30,7 +30,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 1_000, stepMs: 1_000 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the etcd backend. */
@@ -98,6 +98,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     const outcome = await acquisition.inTurn(async () => {
       acquisition.assertWanted();
       if (request.steal === true) return await this.#parts.attempts.steal(acquisition, call);
+      if (request.adopts !== undefined) return await this.#parts.attempts.adopt(acquisition, call);
       if (enqueue) return await this.#parts.attempts.enqueue(acquisition, call);
       const grabbed = await this.#parts.attempts.grab([acquisition], call);
       if ('status' in grabbed) return grabbed;

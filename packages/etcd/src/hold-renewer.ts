@@ -20,7 +20,7 @@ import type { KeepAliveReply } from './keep-alive-stream.ts';
 import type { Keys } from './keys.ts';
 import type { EtcdLease, LeasePool } from './lease-pool.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
-import { markSteal } from './txn-branches.ts';
+import { isAheadOfQueue, markSteal } from './txn-branches.ts';
 
 /** The most reads of one transaction: a server accepts 128 operations. */
 const CHUNK = 100;
@@ -179,7 +179,7 @@ export class HoldRenewer {
     const response = await this.#port.txn(
       {
         compare: [modifiedAt(key, own.modRevision)],
-        success: acquisition.request.steal === true ? [put, markSteal(acquisition, lease)] : [put],
+        success: isAheadOfQueue(acquisition.request) ? [put, markSteal(acquisition, lease)] : [put],
         failure: [read({ key })],
       },
       call,

@@ -1,4 +1,4 @@
-import type { LockMode } from '@locks/core/backend';
+import type { AcquireRequest, LockMode } from '@locks/core/backend';
 import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import {
@@ -100,6 +100,11 @@ export function claimConditions(
   }
 }
 
+/** Whether a request was granted ahead of the queue: it stole the resource, or adopted the hold of another. */
+export function isAheadOfQueue({ steal, adopts }: AcquireRequest): boolean {
+  return steal === true || adopts !== undefined;
+}
+
 /** Writes the mark that lasts from a steal to the end of its hold, so that no claim overlooks that hold. */
 export function markSteal({ stealMark: key }: Acquisition, lease: EtcdLease): IRequestOp {
   return { request_put: { key, value: Buffer.from(''), lease: lease.id } };
@@ -107,7 +112,7 @@ export function markSteal({ stealMark: key }: Acquisition, lease: EtcdLease): IR
 
 /** Removes the mark of a steal, unless another acquisition has stolen the resource since. */
 export function unmarkSteal({ stealMark: key, request, lease }: Acquisition): IRequestOp[] {
-  if (request.steal !== true || lease === undefined) return [];
+  if (!isAheadOfQueue(request) || lease === undefined) return [];
   return [when([hangsOn(key, lease.id)], [remove(key)])];
 }
 

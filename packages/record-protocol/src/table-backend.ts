@@ -103,11 +103,14 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
           this.#waiters.enqueued(request, call, sentAt);
         }
       },
-      {
-        request,
-        isWanted,
-        granted: (token, sentAt) => ({ status: 'granted', grant: takenGrant(request, token, sentAt) }),
-      },
+      // A hold that is adopted is there, or the answer is no.
+      request.adopts === undefined
+        ? {
+            request,
+            isWanted,
+            granted: (token, sentAt) => ({ status: 'granted', grant: takenGrant(request, token, sentAt) }),
+          }
+        : undefined,
       enqueue,
     );
     const writer = this.#writers.get(resource);

@@ -47,13 +47,13 @@ const capabilities = {
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 50, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The capabilities in a cluster, where names are in different slots, so no step takes several. */
 const clusterCapabilities = {
   ...capabilities,
-  features: ['list', 'waiters', 'force-release', 'steal'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the Redis backends; in a cluster without `many`. */
@@ -156,6 +156,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     enqueueParams: EnqueueParams | undefined,
   ): RedisCommand {
     const { acquisitionId, label = '', mode, steal, ttlMs } = request;
+    const takes = steal ? '' : request.adopts;
     const { lock, token, queue } = keys;
     let enqueue = '';
     if (enqueueParams !== undefined) {
@@ -164,13 +165,13 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       enqueue = `${refreshed}${aliveMs}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
-    const isPlain = mode.kind === 'exclusive' && steal === undefined;
+    const isPlain = mode.kind === 'exclusive' && takes === undefined;
     const command: [string, ...string[]] = ['EVALSHA', sha1, isPlain ? '3' : '4', lock, token, queue];
     if (!isPlain) command.push(holdersKey(keys));
     command.push(acquisitionId, String(ttlMs), label);
     if (!isPlain) command.push(enqueue, limitArgument(mode), weightArgument(mode));
     else if (enqueue !== '') command.push(enqueue);
-    if (steal) command.push('steal');
+    if (takes !== undefined) command.push(takes);
     return command;
   }
 

@@ -104,6 +104,12 @@ export class Steps {
     const { live, hasExpired } = this.holds.read(resource, now);
     const hold = live && this.holds.own(resource, acquisitionId, now, live);
     if (hold !== undefined) return { status: 'held', hold };
+    if (request.adopts !== undefined) {
+      const isHeld = live?.mode.kind === 'exclusive' && this.holds.own(resource, request.adopts, now, live);
+      return isHeld
+        ? { status: 'fits', mode, from: 'outside', hasExpired, steals: true }
+        : { status: 'contended' };
+    }
     const capacity = capacityBeside(live);
     const turns = this.queue.turns(resource, now, capacity);
     // A steal ends those who hold (docs/spec.md §17.2).

@@ -92,7 +92,11 @@ export class AcquireLoop {
     const limitMs = enqueue ? waitMs : attemptLimitMs(waitMs, ttlMs);
     this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);
     const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
-    this.#request = options.steal ? { ...request, steal: true } : request;
+    this.#request = {
+      ...request,
+      ...(options.steal && { steal: true }),
+      ...(options.adopts !== undefined && { adopts: options.adopts }),
+    };
   }
 
   /**
@@ -133,7 +137,8 @@ export class AcquireLoop {
             this.#lastError = undefined;
             this.#failures = 0;
             this.#foundContended();
-            if (!this.#enqueue) return undefined;
+            // An adoption waits for an answer of the store, and never in the queue.
+            if (!this.#enqueue || this.#options.adopts !== undefined) return undefined;
             const { retryAfterMs } = step;
             step = await this.#wait(() => this.#awaitTurn(retryAfterMs));
             break;
@@ -168,7 +173,7 @@ export class AcquireLoop {
     const request = this.#request;
     const send = (): Promise<Attempt> => {
       this.#sent = true;
-      return backend.attempt(request, this.#enqueue, this.#call);
+      return backend.attempt(request, this.#enqueue && request.adopts === undefined, this.#call);
     };
     return this.#call.answerOf<Attempt>(send, (late) => {
       // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).

@@ -66,7 +66,7 @@ export type LossReason =
   | 'closed';
 
 /** An optional ability of a backend. Core refuses an absent one with `LOCK_UNSUPPORTED`. */
-export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'many';
+export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'hand-over' | 'many';
 
 /** The promises of a backend. The conformance suite checks each, and that absent features are refused. */
 export interface BackendCapabilities {
@@ -117,6 +117,12 @@ export interface AcquireRequest {
    * keeps its order behind it. Never contended. The former holders learn `taken-over` at their next renewal, or by a push.
    */
   readonly steal?: true;
+  /**
+   * Feature `hand-over`, mode `exclusive`: the id of another acquisition. In one step end its hold and grant it to this request,
+   * ahead of the queue, which keeps its order behind it. Contended where that acquisition does not hold exclusively: then nothing
+   * was granted and nothing queued. `enqueue` is false.
+   */
+  readonly adopts?: string;
 }
 
 /** The clock, the deadline and the abort signal of a call; core passes them with every call. */

@@ -105,7 +105,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
 }
 
-function partsOf(lock: Lock): LockParts | undefined {
+export function partsOf(lock: Lock): LockParts | undefined {
   return lock instanceof ResourceLock ? lock.parts : undefined;
 }
 

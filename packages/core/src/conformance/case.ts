@@ -17,6 +17,7 @@ export const GROUPS = [
   'permits',
   'all',
   'steal',
+  'hand-over',
   'abort',
   'session',
   'names',

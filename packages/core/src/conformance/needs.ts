@@ -1,6 +1,7 @@
 import type { BackendFeature, LockMode } from '../backend/types.ts';
 import type { LockManager } from '../create-locks.ts';
 import { isLockError } from '../errors.ts';
+import { adopt } from '../hand-over/index.ts';
 import { CallCounter } from './around-calls.ts';
 import type { CaseContext } from './case-context.ts';
 import { type ConformanceCase, noHook, without } from './case.ts';
@@ -69,6 +70,8 @@ export const waiters: Need = {
 export const forceRelease = feature('force-release', (locks, name) => locks.forceRelease(name));
 export const list = feature('list', (locks) => locks.list()[Symbol.asyncIterator]().next());
 export const steal = feature('steal', (locks, name) => locks.lock(name).acquire({ steal: true }));
+const NO_TICKET = { version: 1, acquisitionId: 'none', ttlMs: 60_000 } as const;
+export const handOver = feature('hand-over', (locks, name) => adopt(locks, { ...NO_TICKET, name }));
 /** Users do not notice that this feature is absent: `all` takes the members one by one. */
 export const many: Need = { ...feature('many'), refused: allIsTakenOneByOne };
 export const shared = mode('shared', (locks, name) => locks.readWriteLock(name));

@@ -31,6 +31,8 @@ export class LeaseHandle implements BaseLease {
   readonly #entered: Scope | undefined;
   #scope: Scope | undefined;
   #released = false;
+  /** What ended the handle, for messages. */
+  #end = 'released';
   #releasing: Promise<void> | undefined;
 
   constructor(core: ManagerCore, lease: LeaseState, entered?: Scope) {
@@ -100,7 +102,7 @@ export class LeaseHandle implements BaseLease {
 
   assertValid(minRemainingMs = 0): void {
     readRemaining(minRemainingMs, 'assertValid(): minRemainingMs');
-    this.#assertHeld();
+    this.assertHeld();
     const left = this.validForMs;
     if (left > minRemainingMs) return;
     throw this.core.error(
@@ -112,14 +114,14 @@ export class LeaseHandle implements BaseLease {
   }
 
   async renew(ttlMs?: number): Promise<void> {
-    this.#assertHeld();
+    this.assertHeld();
     await renewNow(this.core, this.#lease, ttlMs);
   }
 
   async downgrade(): Promise<void> {
-    this.#assertHeld();
+    this.assertHeld();
     await downgrade(this.core, this.#lease);
-    this.#assertHeld();
+    this.assertHeld();
   }
 
   release(): Promise<void> {
@@ -131,6 +133,15 @@ export class LeaseHandle implements BaseLease {
     }
     // `#releasing` is not set yet where this very release finds the loss, and a listener of the loss releases too.
     return this.#releasing ?? Promise.reject(this.#lease.lost);
+  }
+
+  /** Ends the handle and the lease of this process; the store keeps the hold until its end (docs/spec.md §19.1). */
+  handOver(): void {
+    this.#released = true;
+    this.#end = 'handed over';
+    this.#releasing = Promise.resolve();
+    this.#leave();
+    this.core.relinquish(this.#lease);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -160,9 +171,9 @@ export class LeaseHandle implements BaseLease {
     return { resource, backend: this.core.backendName, mode, fencingToken };
   }
 
-  #assertHeld(): void {
+  assertHeld(): void {
     if (this.#released) {
-      throw this.core.error('LOCK_NOT_HELD', `The lease on ${quote(this.name)} was released.`, this.name);
+      throw this.core.error('LOCK_NOT_HELD', `The lease on ${quote(this.name)} was ${this.#end}.`, this.name);
     }
     const lost = this.#lease.lost;
     if (lost !== undefined) throw lost;
@@ -170,10 +181,14 @@ export class LeaseHandle implements BaseLease {
 
   #release(): Promise<void> {
     const lease = this.#lease;
-    lease.holdCount -= 1;
-    if (this.#entered === undefined) this.#scope?.closeToEntries();
-    else this.#entered.leaveWhenEmpty();
+    this.#leave();
     if (lease.holdCount === 0) return this.core.release(lease);
     return lease.lost === undefined ? Promise.resolve() : Promise.reject(lease.lost);
+  }
+
+  #leave(): void {
+    this.#lease.holdCount -= 1;
+    if (this.#entered === undefined) this.#scope?.closeToEntries();
+    else this.#entered.leaveWhenEmpty();
   }
 }

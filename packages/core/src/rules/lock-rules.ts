@@ -37,7 +37,7 @@ export type Attempted =
     };
 
 /** The parts of a request that {@link LockRules.attempt} reads. */
-export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal'>;
+export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal' | 'adopts'>;
 
 const NO_IDS: readonly string[] = [];
 
@@ -198,6 +198,9 @@ export class LockRules {
     const { client } = this.#context;
     const waiter: WaiterRecord = { id, mode, label, client, ttl, since: undefined };
     if (request.steal === true) return this.#steal(waiter);
+    // The former holder does not believe any more, and no other acquisition may have its hold (docs/spec.md §19.2).
+    if (request.adopts !== undefined)
+      return this.#isExclusive(request.adopts) ? this.#steal(waiter) : { status: 'contended' };
     if (this.isQueued(id)) return { status: 'contended' };
     const conflict = this.conflictWith(mode);
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
@@ -350,6 +353,10 @@ export class LockRules {
     if (this.#capacity?.take(mode) !== true) this.#capacity = undefined;
     this.changed = true;
     return hold;
+  }
+
+  #isExclusive(id: string): boolean {
+    return this.#holds.get(id)?.mode.kind === 'exclusive';
   }
 
   #end(id: string): HoldRecord | undefined {

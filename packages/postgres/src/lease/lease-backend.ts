@@ -39,7 +39,7 @@ const COMMON = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
 } as const satisfies Omit<BackendCapabilities, 'reach'>;
 
 /** The type of the capabilities of the backend on a lease table. `process`: the database is part of the process. */
@@ -91,7 +91,18 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const { adopts } = request;
+    if (adopts !== undefined) return this.#adopt(request, adopts, call);
     return this.#attempts.attempt(request, enqueue, call);
+  }
+
+  async #adopt(request: AcquireRequest, adopts: string, call: Call): Promise<Attempt> {
+    const { resource, acquisitionId, ttlMs, label } = request;
+    const values = [nameBytes(resource), acquisitionId, adopts, ttlMs, label];
+    const { rows, sentAt } = await this.#run(this.#sql.adopt, values, call, PRIORITIES.acquire);
+    const reply = parseAttempt(rows[0]?.[0] ?? '');
+    if (reply.status !== 'granted') return { status: 'contended' };
+    return { status: 'granted', grant: toGrant(request, reply, sentAt) };
   }
 
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {

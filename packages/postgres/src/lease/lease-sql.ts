@@ -26,6 +26,7 @@ WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 AND NOT qu
     acquire: `SELECT ${schema}.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     acquireInOrder: `SELECT ${schema}.acquire_in_order($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     acquireMany: `SELECT ${schema}.acquire_many($1, $2, $3, $4, $5, $6, $7, $8)`,
+    adopt: `SELECT ${schema}.adopt($1, $2, $3, $4, $5)`,
     release: `SELECT ${schema}.release($1, $2, $3)`,
     releaseAll: `SELECT ${schema}.release_all($1, $2, $3)`,
     renew: `SELECT ${schema}.renew($1, $2, $3, $4)`,

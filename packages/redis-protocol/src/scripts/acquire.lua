@@ -3,7 +3,7 @@
 -- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<reply address>`, with `+` in
 --       front if the caller has a waiter in this queue that it enqueued or checked within the interval of its checks
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
---       7 only to steal: anything
+--       7 only to steal: empty; or to adopt: the id whose exclusive hold it is
 -- Reply token (a string)          granted, for the whole ttl
 --       {token, ms left}          this id holds the lock
 --       0                         contended; the attempt left nothing behind
@@ -101,6 +101,7 @@ else
   served, own_token, left = serve_and_read(request, reply_address or '')
 end
 if own_token then return reply(served, own_token, left) end
+if steals and steals ~= '' and (not is_exclusive(request.held) or string.match(request.held, '^[^|]*') ~= steals) then return 0 end
 -- A limit that lives here. A steal ends those who hold, so it contradicts waiters only.
 local conflict_limit = not steals and (request.mark and request.mark.limit or is_exclusive(request.held) and exclusive_limit)
 if not conflict_limit and queued(request) then conflict_limit = -(call('ZSCORE', request.queue, '#') or 1) end

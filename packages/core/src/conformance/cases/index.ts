@@ -28,6 +28,7 @@ import { fairnessCallCases } from './fairness-calls.ts';
 import { fairnessEndCases } from './fairness-ends.ts';
 import { faultCases } from './faults.ts';
 import { storeAwayCases } from './faults-store-away.ts';
+import { handOverCases } from './hand-over.ts';
 import { refusalCases } from './refusals.ts';
 import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
@@ -88,6 +89,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...permitsLimitsCases,
   ...allCases,
   ...stealCases,
+  ...handOverCases,
   ...randomOperationCases,
   ...randomFaultCases,
   ...abortCases,
