@@ -2,6 +2,7 @@ import { LockError, isLockError, type AcquireOptions, type Lease } from '@locks/
 import { delegateLease } from './delegate.ts';
 import { type Mutant } from './mutant.ts';
 import { pause, untilGivenUp } from './on-calls.ts';
+import { onRequests } from './on-grants.ts';
 
 export const waitingMutants: readonly Mutant[] = [
   {
@@ -245,6 +246,57 @@ export const waitingMutants: readonly Mutant[] = [
       inspect: async (resource, call, options) => {
         const state = await backend.inspect(resource, call, options);
         return options?.waiters === false ? { ...state, holders: [] } : state;
+      },
+    }),
+  },
+  {
+    name: 'the-limit-is-ignored',
+    says: 'everybody may wait, whatever maxWaiters says',
+    expected: ['waiting/more-than-the-limit-are-refused', 'waiting/the-limit-holds-in-a-storm'],
+    backend: (backend) =>
+      onRequests(backend, (request) => {
+        const { maxWaiters: _, ...unlimited } = request;
+        return unlimited;
+      }),
+  },
+  {
+    name: 'the-limit-counts-too-much',
+    says: 'one less may wait than maxWaiters says',
+    expected: ['waiting/more-than-the-limit-are-refused', 'waiting/the-limit-holds-in-a-storm'],
+    backend: (backend) =>
+      onRequests(backend, ({ maxWaiters, ...request }) =>
+        maxWaiters === undefined ? request : { ...request, maxWaiters: Math.max(0, maxWaiters - 1) },
+      ),
+  },
+  {
+    name: 'a-waiter-is-refused-later',
+    says: 'the repeated attempt of a waiter counts it as one of the others',
+    expected: ['waiting/who-waits-is-not-refused'],
+    backend: (backend) => {
+      const asked = new Set<string>();
+      return {
+        async attempt(request, enqueue, call) {
+          const attempt = await backend.attempt(request, enqueue, call);
+          const isRepeated = asked.has(request.acquisitionId);
+          asked.add(request.acquisitionId);
+          return isRepeated && request.maxWaiters !== undefined && attempt.status === 'contended'
+            ? { status: 'full' }
+            : attempt;
+        },
+      };
+    },
+  },
+  {
+    name: 'who-is-refused-stays',
+    says: 'an acquire that is refused for its maxWaiters stays in the queue',
+    expected: ['waiting/more-than-the-limit-are-refused'],
+    backend: (backend) => ({
+      async attempt(request, enqueue, call) {
+        const attempt = await backend.attempt(request, enqueue, call);
+        if (attempt.status !== 'full') return attempt;
+        const { maxWaiters: _, ...unlimited } = request;
+        await backend.attempt(unlimited, true, call);
+        return attempt;
       },
     }),
   },

@@ -233,7 +233,7 @@ class PassingBackend implements CohortBackend {
     lease.current = undefined;
     this.#turns.delete(request);
     this.#queues.get(request.resource)?.close(lease);
-    if (attempt.status === 'contended') return undefined;
+    if (attempt.status !== 'granted') return undefined;
     const next = new CohortLease(attempt.grant, call.now(), 0).begin(request);
     this.#turns.set(request, next);
     return { status: 'granted', grant: next.grant };
@@ -256,6 +256,7 @@ class PassingBackend implements CohortBackend {
         const turn = this.#turns.get(waiter.request);
         return turn === undefined ? CONTENDED : { status: 'granted', grant: turn.grant };
       }
+      case 'full':
       case 'conflict':
         if (entry.state === 'asked') queue.refused(waiter);
         return attempt;

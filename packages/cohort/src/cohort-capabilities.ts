@@ -1,4 +1,4 @@
-import type { BackendCapabilities } from '@locks/core/backend';
+import type { BackendCapabilities, BackendFeature } from '@locks/core/backend';
 import type { CohortLimits } from './cohort-options.ts';
 
 /** The capabilities of a cohort backend: those of its backend, in the order of cohorts. */
@@ -7,11 +7,14 @@ export interface CohortCapabilities extends BackendCapabilities {
   readonly cohort: CohortLimits;
 }
 
+/** The features that a store has no part in where it knows one waiter of each process. */
+const NOT_OF_COHORTS: ReadonlySet<BackendFeature> = new Set(['waiters', 'hand-over', 'max-waiters']);
+
 /**
- * The feature `waiters` is left out: the store knows only one waiter of each process. So is `hand-over`: a lease of the store
+ * The feature `waiters` is left out: the store knows only one waiter of each process. So is `max-waiters`, and `hand-over`: a lease of the store
  * serves others of the process too.
  */
 export function capabilitiesOf(inner: BackendCapabilities, limits: CohortLimits): CohortCapabilities {
-  const features = inner.features.filter((feature) => feature !== 'waiters' && feature !== 'hand-over');
+  const features = inner.features.filter((feature) => !NOT_OF_COHORTS.has(feature));
   return { ...inner, order: 'cohort', cohort: limits, features };
 }

@@ -4,6 +4,8 @@ import type { LossReason } from './backend/types.ts';
 export type LockErrorCode =
   /** The lock was busy until `waitMs` was over. The message names the holder. */
   | 'LOCK_TIMEOUT'
+  /** As many wait for the lock as `maxWaiters` allows. */
+  | 'LOCK_CONTENDED'
   /** The lease ended before its release; `reason` says why. Another process may hold the lock. */
   | 'LOCK_LOST'
   /** The lease was used after its own release or hand-over, or the lease of a ticket is not held any more. */

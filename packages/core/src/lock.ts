@@ -31,7 +31,7 @@ export interface Lock<L extends BaseLease = Lease> {
   readonly mode: LockMode;
   /**
    * Waits for the lock, for up to `waitMs`. The caller releases the lease; prefer `run`.
-   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_BACKEND`, `LOCK_CONFLICT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`,
+   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_CONTENDED` with `maxWaiters`, `LOCK_BACKEND`, `LOCK_CONFLICT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`,
    * `LOCK_INVALID_ARGUMENT`, with `within` `LOCK_REENTRANT` and `LOCK_NOT_HELD`; the reason of `signal` when it aborts
    */
   acquire(options?: AcquireOptions): Promise<L>;
@@ -82,6 +82,7 @@ export class ResourceLock implements Lock {
     this.name = name;
     this.mode = mode;
     this.#options = options;
+    this.#assertCountsWaiters(options);
   }
 
   get parts(): LockParts {
@@ -137,12 +138,19 @@ export class ResourceLock implements Lock {
     const { capabilities } = this.#core.backend;
     const resolved = resolveOptions(ACQUIRE_TABLE, this.#options, options, capabilities.ttl, caller);
     resolved.signal?.throwIfAborted();
+    this.#assertCountsWaiters(resolved);
     if (resolved.steal) {
       this.#core.assertOpen(this.name, CLOSED);
       if (resolved.within !== undefined) throw mustBe('steal', 'absent where within is given', true);
       if (!capabilities.features.includes('steal')) throw this.#core.unsupported('steal', this.name);
     }
     return resolved;
+  }
+
+  #assertCountsWaiters({ maxWaiters }: ResolvedOptions): void {
+    const { features } = this.#core.backend.capabilities;
+    if (maxWaiters !== undefined && !features.includes('max-waiters'))
+      throw this.#core.unsupported('maxWaiters', this.name);
   }
 
   get #trace(): LockTrace {

@@ -7,6 +7,7 @@ import {
   type OptionsRead,
   type OptionTable,
   readOptions,
+  wholeNumber,
 } from './backend/read-options.ts';
 import type { BackendCapabilities } from './backend/types.ts';
 import { mustBe } from './errors.ts';
@@ -51,6 +52,12 @@ export interface LockOptions {
    * @defaultValue false
    */
   readonly reentrant?: boolean | undefined;
+  /**
+   * How many may wait for the lock, over all processes: an acquire that finds so many waiters rejects with `LOCK_CONTENDED` at once. 0
+   * to 10 000. Needs the backend's feature `max-waiters`.
+   * @defaultValue none
+   */
+  readonly maxWaiters?: number | undefined;
 }
 
 /** Options of one acquire. */
@@ -87,6 +94,7 @@ export interface ResolvedOptions {
   readonly signal: AbortSignal | undefined;
   readonly within: BaseLease | undefined;
   readonly steal: boolean;
+  readonly maxWaiters: number | undefined;
   /** The acquisition whose lease is adopted. */
   readonly adopts?: string;
 }
@@ -104,14 +112,16 @@ export const LOCK_TABLE = {
   maxHoldMs: optional(milliseconds(1, Number.POSITIVE_INFINITY)),
   label: optional(checkLabel),
   reentrant: optional(oneOf(true, false)),
+  maxWaiters: optional(wholeNumber(0, 10_000)),
 } satisfies OptionTable<LockOptions>;
 
-const { reentrant: _, ...SHARED_TABLE } = LOCK_TABLE;
+const { reentrant: _, maxWaiters, ...SHARED_TABLE } = LOCK_TABLE;
 /** Options of a set of locks. */
 export const ALL_TABLE = { ...SHARED_TABLE, signal: optional(matching('an AbortSignal', isSignal)) };
 /** Options of one acquire. `within` is checked where the lease is re-entered. */
 export const ACQUIRE_TABLE = {
   ...ALL_TABLE,
+  maxWaiters,
   within: (value) => value as BaseLease | undefined,
   steal: optional(oneOf(true, false), false),
 } satisfies OptionTable<AcquireOptions>;
@@ -123,6 +133,7 @@ export const ELSEWHERE = {
   within: OF_ACQUIRE,
   steal: OF_ACQUIRE,
   weight: 'acquire() and run() of a semaphore',
+  maxWaiters: 'lock(), acquire() and run()',
   reentrant: 'lock() and createLocks()',
 };
 
@@ -137,6 +148,7 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
     signal: undefined,
     within: undefined,
     steal: false,
+    maxWaiters: undefined,
   };
 }
 
@@ -165,11 +177,12 @@ export function resolveOptions(
     signal: read.signal,
     within: read.within,
     steal: read.steal ?? false,
+    maxWaiters: read.maxWaiters ?? base.maxWaiters,
   };
 }
 
 type Read = OptionsRead<typeof SHARED_TABLE> &
-  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant'> & typeof ACQUIRE_TABLE>>;
+  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant' | 'maxWaiters'> & typeof ACQUIRE_TABLE>>;
 
 /** Checks a ttl and rounds it up to the backend's step. */
 export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what = 'ttlMs'): number {

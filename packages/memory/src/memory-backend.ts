@@ -22,7 +22,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 10, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
 } as const;
 
 /** The capabilities of the backend. */

@@ -3,7 +3,7 @@ import type { RecordStore } from './record-store.ts';
 import { StoreTable } from './store-table.ts';
 import { createTableBackend } from './table-backend.ts';
 
-const FEATURES = ['waiters', 'force-release', 'steal', 'hand-over'] as const;
+const FEATURES = ['waiters', 'force-release', 'steal', 'hand-over', 'max-waiters'] as const;
 
 /** The capabilities of a backend on a {@link RecordStore}; `list` is a feature where the store has it. */
 export interface RecordCapabilities extends BackendCapabilities {

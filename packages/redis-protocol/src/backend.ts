@@ -47,13 +47,13 @@ const capabilities = {
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 50, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The capabilities in a cluster, where names are in different slots, so no step takes several. */
 const clusterCapabilities = {
   ...capabilities,
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the Redis backends; in a cluster without `many`. */
@@ -139,8 +139,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         if (!this.#isEvictionChecked && !this.#port.isPolled) void warnOfEviction(this.#port);
         this.#isEvictionChecked = true;
         return { status: 'contended' };
+      case 'full':
+        this.#waiters.onRefused(request);
+        return { status: 'full' };
       case 'conflict':
-        this.#waiters.onConflict(request);
+        this.#waiters.onRefused(request);
         return { status: 'conflict', with: reply.with };
       case 'contended':
         return { status: 'contended' };
@@ -155,14 +158,14 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     keys: ResourceKeys,
     enqueueParams: EnqueueParams | undefined,
   ): RedisCommand {
-    const { acquisitionId, label = '', mode, steal, ttlMs } = request;
+    const { acquisitionId, label = '', maxWaiters = '', mode, steal, ttlMs } = request;
     const takes = steal ? '' : request.adopts;
     const { lock, token, queue } = keys;
     let enqueue = '';
     if (enqueueParams !== undefined) {
       const refreshed = enqueueParams.isQueueRefreshed ? '+' : '';
       const aliveMs = CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs;
-      enqueue = `${refreshed}${aliveMs}|${enqueueParams.replyAddress}`;
+      enqueue = `${refreshed}${aliveMs}/${maxWaiters}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && takes === undefined;

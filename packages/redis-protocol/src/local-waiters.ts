@@ -88,7 +88,7 @@ export class RedisLocalWaiters implements CheckEvents {
   }
 
   /**
-   * Called before an enqueue is sent; {@link onQueued}, {@link onGranted} or {@link onConflict} follows with its reply.
+   * Called before an enqueue is sent; {@link onQueued}, {@link onGranted} or {@link onRefused} follows with its reply.
    */
   register({ acquisitionId, resource }: AcquireRequest, slot: number, sentAt: number): EnqueueParams {
     const known = this.#enqueues.get(acquisitionId) ?? this.#waiters.get(acquisitionId);
@@ -144,7 +144,7 @@ export class RedisLocalWaiters implements CheckEvents {
   }
 
   /** Records that the enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
-  onConflict({ acquisitionId }: AcquireRequest): void {
+  onRefused({ acquisitionId }: AcquireRequest): void {
     this.#enqueues.delete(acquisitionId);
   }
 

@@ -28,13 +28,15 @@ export type RedisAttemptReply = WithHandOffs &
         readonly endsInMs: number;
       }
     | { readonly status: 'conflict'; readonly with: LockMode }
-    | { readonly status: 'contended' }
+    | { readonly status: 'contended' | 'full' }
   );
 
 export interface ReleaseReply extends WithHandOffs {
   readonly status: 'released' | 'not-held' | 'unknown';
 }
 
+/** In the place of a limit in conflict. */
+const FULL_LIMIT = -2;
 const NO_HAND_OFFS: readonly RedisHandOff[] = [];
 const CONTENDED: RedisAttemptReply = { status: 'contended', handOffs: NO_HAND_OFFS };
 export const RELEASED: ReleaseReply = { status: 'released', handOffs: NO_HAND_OFFS };
@@ -68,6 +70,7 @@ export function decodeAttempt(reply: unknown): RedisAttemptReply {
     return { status: 'waiting', position: -first, lastToken: second, endsInMs: Number(reply[2]), handOffs };
   }
   const handOffs = handOffsFrom(reply, 2);
+  if (first === 0 && second === FULL_LIMIT) return { status: 'full', handOffs };
   if (first === 0) return { status: 'conflict', with: modeOfLimit(second), handOffs };
   return { status: 'granted', token: BigInt(first), leftMs: leftOf(second), handOffs };
 }

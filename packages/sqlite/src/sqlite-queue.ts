@@ -71,6 +71,12 @@ export class SqliteQueue {
     return this.#file.statements.isWaiting.get(this.#client.id, acquisitionId, now) !== undefined;
   }
 
+  /** Whether as many wait as the request allows, and it is none of them. */
+  isFullFor({ acquisitionId, maxWaiters }: AcquireRequest, resource: Uint8Array, now: number): boolean {
+    if (maxWaiters === undefined || this.waits(acquisitionId, now)) return false;
+    return Number(this.#file.statements.queueLength.get(resource, now)?.waiting) >= maxWaiters;
+  }
+
   enqueue(request: AcquireRequest, resource: Uint8Array, now: number): void {
     const { acquisitionId, mode, label } = request;
     this.#keepClient(now);

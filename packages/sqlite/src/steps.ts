@@ -71,7 +71,9 @@ export class Steps {
       case 'fits':
         return { status: 'granted', grant: this.#enter({ request, call }, resource, answer) };
       case 'contended':
-        if (enqueue) this.queue.enqueue(request, resource, now);
+        if (!enqueue) return answer;
+        if (this.queue.isFullFor(request, resource, now)) return { status: 'full' };
+        this.queue.enqueue(request, resource, now);
         return answer;
       case 'conflict':
         return answer;

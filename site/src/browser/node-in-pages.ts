@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 
 const file = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-const GLOBALS = 'setTimeout, setInterval, clearTimeout, clearInterval, setImmediate, process';
+const GLOBALS = ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'setImmediate', 'process'];
 
 /** Lets a page bundle `@locks/core` and `@locks/memory`, which are written for Node. */
 export function nodeInPages() {
@@ -14,10 +14,18 @@ export function nodeInPages() {
     },
     transform(code: string, id: string) {
       if (!/\/packages\/(core|memory)\/dist\//.test(id)) return null;
+      const own = ownImports(code);
+      const globals = GLOBALS.filter((name) => !own.has(name)).join(', ');
       return {
-        code: `import { ${GLOBALS} } from ${JSON.stringify(file('node-globals.ts'))};\n${code}`,
+        code: `import { ${globals} } from ${JSON.stringify(file('node-globals.ts'))};\n${code}`,
         map: null,
       };
     },
   };
+}
+
+/** The names that a bundled module imports from Node by itself: one of them may be that of a global. */
+function ownImports(code: string): ReadonlySet<string> {
+  const lists = [...code.matchAll(/^import \{ ([^}]*) \} from "node:/gm)].map(([, list = '']) => list);
+  return new Set(lists.flatMap((list) => list.split(', ')).map((name) => name.split(' as ').at(-1) ?? ''));
 }

@@ -12,6 +12,7 @@ import { renewalStatusOf } from '../lifetime/renewal-status.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
+import { fullError } from './full-error.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
 import { timeoutError } from './timeout-error.ts';
@@ -96,6 +97,7 @@ export class AcquireLoop {
       ...request,
       ...(options.steal && { steal: true }),
       ...(options.adopts !== undefined && { adopts: options.adopts }),
+      ...(options.maxWaiters !== undefined && { maxWaiters: options.maxWaiters }),
     };
   }
 
@@ -147,6 +149,11 @@ export class AcquireLoop {
             this.#failed(step.error);
             step = await this.#wait(() => this.#backOff());
             break;
+          case 'full': {
+            // Where every attempt was answered, the store knows nothing of this id.
+            if (this.#failures === 0 && this.#contendedAs === undefined) this.#sent = false;
+            throw this.#abandonAndMakeError(fullError(this.#core, this.#request));
+          }
           case 'conflict':
             // A conflict is final also after a wait: the limit that this id queued for was known at that time.
             throw this.#abandonAndMakeError(conflictError(this.#core, this.#request, step.with));

@@ -66,7 +66,14 @@ export type LossReason =
   | 'closed';
 
 /** An optional ability of a backend. Core refuses an absent one with `LOCK_UNSUPPORTED`. */
-export type BackendFeature = 'list' | 'waiters' | 'force-release' | 'steal' | 'hand-over' | 'many';
+export type BackendFeature =
+  | 'list'
+  | 'waiters'
+  | 'force-release'
+  | 'steal'
+  | 'hand-over'
+  | 'max-waiters'
+  | 'many';
 
 /** The promises of a backend. The conformance suite checks each, and that absent features are refused. */
 export interface BackendCapabilities {
@@ -123,6 +130,11 @@ export interface AcquireRequest {
    * was granted and nothing queued. `enqueue` is false.
    */
   readonly adopts?: string;
+  /**
+   * Feature `max-waiters`: how many others may wait for the resource, in any mode, when this id is put into the queue. Where so many
+   * wait already the attempt is answered with `full`, and leaves nothing behind. An id that waits is never refused.
+   */
+  readonly maxWaiters?: number;
 }
 
 /** The clock, the deadline and the abort signal of a call; core passes them with every call. */
@@ -174,6 +186,10 @@ export type Attempt =
       readonly status: 'contended';
       /** The longest time until core should attempt again, in milliseconds, hint or no hint. */
       readonly retryAfterMs?: number;
+    }
+  | {
+      /** As many wait as the request's `maxWaiters`: nothing was granted and nothing queued. */
+      readonly status: 'full';
     }
   | Conflict;
 

@@ -22,7 +22,7 @@ const CHOICES = {
 };
 const LISTS = {
   modes: ['exclusive', 'shared', 'permit'],
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
 };
 
 /**

@@ -13,8 +13,8 @@ export interface SetMember {
   readonly parts: LockParts | undefined;
 }
 
-/** Options of an acquire of several locks: all but `within` and `steal`. */
-export type AllOptions = Omit<AcquireOptions, 'within' | 'steal'>;
+/** Options of an acquire of several locks: all but `within`, `steal` and `maxWaiters`. */
+export type AllOptions = Omit<AcquireOptions, 'within' | 'steal' | 'maxWaiters'>;
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function transfer(): Promise<void>;

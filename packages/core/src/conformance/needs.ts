@@ -72,6 +72,7 @@ export const list = feature('list', (locks) => locks.list()[Symbol.asyncIterator
 export const steal = feature('steal', (locks, name) => locks.lock(name).acquire({ steal: true }));
 const NO_TICKET = { version: 1, acquisitionId: 'none', ttlMs: 60_000 } as const;
 export const handOver = feature('hand-over', (locks, name) => adopt(locks, { ...NO_TICKET, name }));
+export const maxWaiters = feature('max-waiters', (locks, name) => locks.lock(name, { maxWaiters: 1 }));
 /** Users do not notice that this feature is absent: `all` takes the members one by one. */
 export const many: Need = { ...feature('many'), refused: allIsTakenOneByOne };
 export const shared = mode('shared', (locks, name) => locks.readWriteLock(name));

@@ -31,13 +31,20 @@ export type Attempted =
       readonly isFull?: true;
     }
   | {
+      /** As many wait as the request's `maxWaiters`. */
+      readonly status: 'full';
+    }
+  | {
       readonly status: 'conflict';
       /** A mode that lives on the resource and excludes the one that was asked for, whoever leaves. */
       readonly with: LockMode;
     };
 
 /** The parts of a request that {@link LockRules.attempt} reads. */
-export type RulesRequest = Pick<AcquireRequest, 'acquisitionId' | 'mode' | 'label' | 'steal' | 'adopts'>;
+export type RulesRequest = Pick<
+  AcquireRequest,
+  'acquisitionId' | 'mode' | 'label' | 'steal' | 'adopts' | 'maxWaiters'
+>;
 
 const NO_IDS: readonly string[] = [];
 
@@ -206,6 +213,7 @@ export class LockRules {
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
     const admitted = this.admits(mode);
     if (!admitted && !enqueue) return { status: 'contended' };
+    if (!admitted && this.waiting >= (request.maxWaiters ?? Infinity)) return { status: 'full' };
     if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
     if (admitted) return { status: 'granted', hold: this.#grant(waiter) };
     this.#queue.push(this.#uncommit(waiter));

@@ -16,6 +16,8 @@ import { insertStatement, toUncontendedGrant } from './uncontended-statements.ts
 /** The kinds of attempt, as in migrations/1/10-acquire.sql. */
 const SINGLE = 0;
 const ENQUEUE = 1;
+/** With so many waiters at most: the way is this number and theirs. */
+const ENQUEUE_UP_TO = 10;
 const STEAL = 2;
 
 /** The most attempts of one statement: it locks the row of the resource, and a release waits for that lock. */
@@ -150,12 +152,19 @@ export class AttemptQueues {
     const leftMs = Math.max(...batch.map(({ call, sentAt }) => call.deadline - sentAt));
     const { sentAt } = first;
     const columns = acquireColumns(batch.map(({ request }) => request));
-    const ways = batch.map(({ request, enqueue }) => (request.steal ? STEAL : enqueue ? ENQUEUE : SINGLE));
+    const ways = batch.map(wayOf);
     if (batch.length > 1)
       return { text: sql.acquireInOrder, values: [name, ...columns, waiters.client, ways], sentAt, leftMs };
     const values = [name, ...columns.map(([only]) => only), waiters.client, ways[0]];
     return { text: sql.acquire, values, sentAt, leftMs };
   }
+}
+
+/** The way of an attempt, as `acquire` of the schema takes it. */
+function wayOf({ request: { steal, maxWaiters }, enqueue }: PendingAttempt): number {
+  if (steal) return STEAL;
+  if (!enqueue) return SINGLE;
+  return maxWaiters === undefined ? ENQUEUE : ENQUEUE_UP_TO + maxWaiters;
 }
 
 function toAttempt({ request, sentAt }: PendingAttempt, reply: AttemptReply): Attempt {
@@ -165,6 +174,7 @@ function toAttempt({ request, sentAt }: PendingAttempt, reply: AttemptReply): At
     case 'queued':
       return { status: 'contended' };
     case 'conflict':
+    case 'full':
       return reply;
     default:
       return reply satisfies never;

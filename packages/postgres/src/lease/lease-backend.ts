@@ -39,7 +39,7 @@ const COMMON = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
 } as const satisfies Omit<BackendCapabilities, 'reach'>;
 
 /** The type of the capabilities of the backend on a lease table. `process`: the database is part of the process. */

@@ -27,6 +27,7 @@ export interface GrantedReply {
 export type AttemptReply =
   | GrantedReply
   | { readonly status: 'queued'; readonly ticket: bigint; readonly expiryMs: number }
+  | { readonly status: 'full' }
   | { readonly status: 'conflict'; readonly with: LockMode };
 
 /** The first line of a reply, and the hand-offs to waiters of this backend that came with it. */
@@ -64,6 +65,8 @@ export function parseAttempt(first: string): AttemptReply {
       return { status: 'queued', ticket: BigInt(one), expiryMs: Number(two) };
     case 'c':
       return { status: 'conflict', with: toMode(one, two, three) };
+    case 'f':
+      return { status: 'full' };
     default:
       throw new Error(`a function of the schema gave a reply that this version does not know: ${first}`);
   }

@@ -1,6 +1,6 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
--- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>|<reply address>`, with `+` in
+-- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>/<most waiters, or empty>|<reply address>`, with `+` in
 --       front if the caller has a waiter in this queue that it enqueued or checked within the interval of its checks
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
 --       7 only to steal: empty; or to adopt: the id whose exclusive hold it is
@@ -8,6 +8,7 @@
 --       {token, ms left}          this id holds the lock
 --       0                         contended; the attempt left nothing behind
 --       {0, limit}                conflict with permits of this limit, with readers (0), with an exclusive hold (-1)
+--       {0, -2}                   so many wait already
 --       {-position, last, left}   waiting; position and last are numbers of the token counter: a later grant has a token
 --                                 above `last`. left: ms until a hold can end by itself, negative if none does, or with `+`
 --       … id, token, …            at the end of each of these lists: other waiters of the calling process that the lock
@@ -82,7 +83,7 @@ local request = {
   lock = KEYS[1], token = KEYS[2], queue = KEYS[3],
   id = ARGV[1], label = ARGV[3], limit = (ARGV[5] or reader_limit) + 0, weight = weight,
 }
-local alive_ms, reply_address = string.match(ARGV[4] or '', '^%+?(%d+)|(.*)$')
+local alive_ms, most, reply_address = string.match(ARGV[4] or '', '^%+?(%d+)/(%d*)|(.*)$')
 local function reply(served, ...)
   local list = { ... }
   for i = 1, #served, 2 do
@@ -125,6 +126,10 @@ elseif free_for(request) then
 end
 if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
 if not member then return 0 end
+-- Positions are above 0, the other members of the queue below.
+if most ~= '' and call('ZCOUNT', request.queue, 0, '+inf') >= most + 0 and not call('ZSCORE', request.queue, member) then
+  return reply(served, 0, full_limit)
+end
 alive_ms = alive_ms + 0
 local last = next_token(request.token, now_ms + math.max(queue_ms, alive_ms + slack_ms))
 local position = string.format('%.0f', last)

@@ -26,6 +26,7 @@ export const sql = {
   ownHold: 'SELECT CAST(token AS TEXT) AS token, expires_at FROM holds WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3;',
   ownWaiters: 'SELECT acquisition_id FROM waiters WHERE client = ?1;',
   peek: 'SELECT acquisition_id, kind, weight, permits, CAST(token AS TEXT) AS token, expires_at, expires_at > ?2 AS live FROM holds WHERE resource = ?1 LIMIT 1;',
+  queueLength: 'SELECT count(*) AS waiting FROM waiters CROSS JOIN clients ON clients.client = waiters.client WHERE resource = ?1 AND alive_until > ?2;',
   queue: 'SELECT acquisition_id, kind, weight, permits, label, enqueued_at FROM waiters CROSS JOIN clients ON clients.client = waiters.client WHERE resource = ?1 AND alive_until > ?2 ORDER BY ticket;',
   releaseHold: 'DELETE FROM holds WHERE resource = ?1 AND acquisition_id = ?2 RETURNING expires_at > ?3 AS live;',
   renewHold: 'UPDATE holds SET expires_at = ?3 + ?4, ttl = ?4 WHERE resource = ?1 AND acquisition_id = ?2 AND expires_at > ?3 AND token = CAST(?5 AS INTEGER);',

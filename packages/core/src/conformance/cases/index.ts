@@ -49,6 +49,7 @@ import { stalledClientCases } from './expiry-stalled-client.ts';
 import { waitingCases } from './waiting.ts';
 import { waitingDeathCases } from './waiting-deaths.ts';
 import { waitingHintCases } from './waiting-hints.ts';
+import { waitingLimitCases } from './waiting-limits.ts';
 import { waitingManyCases } from './waiting-many.ts';
 import { wireCases } from './wire.ts';
 
@@ -71,6 +72,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...waitingCases,
   ...waitingHintCases,
   ...waitingDeathCases,
+  ...waitingLimitCases,
   ...waitingManyCases,
   ...fairnessCases,
   ...fairnessCallCases,

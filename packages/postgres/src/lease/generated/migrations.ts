@@ -215,6 +215,10 @@ BEGIN
   IF p_way = 0 THEN
     RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
+  IF p_way >= 10 AND (SELECT count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_way - 10) others)
+      >= p_way - 10 THEN
+    RETURN 'f' || v_served;
+  END IF;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
   INSERT INTO @schema@.waiters (name, ticket, client, id, kind, weight, ttl_ms, enqueued_at, label)
     VALUES (p_name, v_token, p_client, p_id, p_kind, p_weight, p_ttl_ms, pg_catalog.clock_timestamp(), p_label);

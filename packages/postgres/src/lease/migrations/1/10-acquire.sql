@@ -1,9 +1,11 @@
--- One attempt. p_way: 0 single, 1 puts p_id into the queue when contended, 2 steals. p_permits: null unless p_kind is 2.
+-- One attempt. p_way: 0 single, 1 puts p_id into the queue when contended, 2 steals, 10 + n
+-- puts it into the queue unless n wait there. p_permits: null unless p_kind is 2.
 -- Reply, followed by the hand-offs of `serve` to this client:
 --   g TOKEN                    granted now, for the ttl
 --   h TOKEN MS                 granted by an earlier attempt of p_id, for MS more
 --   q TICKET MS                contended; queued with this ticket (0: not queued); a hold may expire in MS
 --   c KIND WEIGHT PERMITS      conflict with this mode
+--   f                          so many wait already
 CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
     p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -79,6 +81,11 @@ BEGIN
   END IF;
   IF p_way = 0 /* single */ THEN
     RETURN 'q 0 ' /* not queued */ || @schema@.ms_to_expiry(v_lock) || v_served;
+  END IF;
+
+  IF p_way >= 10 AND (SELECT count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_way - 10) others)
+      >= p_way - 10 THEN
+    RETURN 'f' || v_served;
   END IF;
 
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
