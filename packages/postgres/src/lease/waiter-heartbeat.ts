@@ -1,4 +1,4 @@
-import { NoAnswerError } from '@locks/core/backend';
+import { answerWithin, NoAnswerError } from '@locks/core/backend';
 import type { Value } from '../driver/postgres-driver.ts';
 import type { PostgresStatements, StatementResult } from '../driver/postgres-statements.ts';
 import type { Listener } from './listener.ts';
@@ -140,7 +140,9 @@ export class PostgresWaiterHeartbeat {
         if (error instanceof NoAnswerError) silent(error);
       }
     }
-    const result = await this.#statements.run(this.#sql, [...values, null], call());
+    // A driver may take long to find that no connection can be made.
+    const asked = this.#statements.run(this.#sql, [...values, null], call());
+    const result = await answerWithin(asked, ANSWER_MS + SILENCE_NOTICED_MS);
     this.#told = undefined;
     return result;
   }
