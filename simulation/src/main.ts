@@ -9,8 +9,8 @@ import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE]
+const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE] [--hand-over]
+       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--hand-over]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
@@ -18,6 +18,7 @@ const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedul
   --replay     one run, event by event; one that breaks a promise is made smaller first
   --json       write the report to a file
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
+  --hand-over  leases go on in other processes at their end
 exit code: 0 no promise was broken, 1 one was, 2 wrong usage`;
 
 class WrongUsage extends Error {}
@@ -44,13 +45,14 @@ async function main(given: Arguments): Promise<number> {
   const backend = BACKEND_KINDS.find((one) => one === kind);
   if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
   const changes = given.plant === undefined ? [] : [readChange(given.plant)];
-  if (replay !== undefined) return replayed(backend, wholeNumber('--replay', replay, 0), changes);
+  if (replay !== undefined)
+    return replayed(backend, wholeNumber('--replay', replay, 0), changes, given['hand-over']);
   return simulated(backend, given, changes);
 }
 
 async function simulated(
   backend: BackendKind,
-  { seed, schedules, seconds, json }: Arguments,
+  { seed, schedules, seconds, json, 'hand-over': handsOver }: Arguments,
   changes: readonly SourceChange[],
 ): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
@@ -61,10 +63,11 @@ async function simulated(
     seed: first,
     schedules: many,
     planted: changes,
+    handsOver,
     ...limit,
   });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
-  for (const violation of report.violations) show(backend, violation);
+  for (const violation of report.violations) show(backend, violation, handsOver);
   summarize(report);
   return report.violations.length > 0 ? 1 : 0;
 }
@@ -88,21 +91,27 @@ async function replayed(
   backend: BackendKind,
   seed: number,
   changes: readonly SourceChange[],
+  handsOver: boolean,
 ): Promise<number> {
   const code = await LockCode.load(backend, changes);
-  const explained = await explain(code, backend, seed);
+  const explained = await explain(code, backend, seed, handsOver);
   if (explained === undefined) {
-    const result = await new Simulation(code, drawPlan(backend, seed), true).run();
+    const result = await new Simulation(code, drawPlan(backend, seed, handsOver), true).run();
     console.log(`${timelineOf(result).join('\n')}\n${backend}: seed ${seed} breaks no promise`);
     return 0;
   }
-  show(backend, explained);
+  show(backend, explained, handsOver);
   return 1;
 }
 
-function show(backend: BackendKind, { seed, clause, message, timeline }: FoundViolation): void {
+function show(
+  backend: BackendKind,
+  { seed, clause, message, timeline }: FoundViolation,
+  handsOver: boolean,
+): void {
+  const option = handsOver ? ' --hand-over' : '';
   console.log(`${timeline.join('\n')}\n${clause} violated: ${message}`);
-  console.log(`replay: npm run -s simulate -- --backend ${backend} --replay ${seed}\n`);
+  console.log(`replay: npm run -s simulate -- --backend ${backend} --replay ${seed}${option}\n`);
 }
 
 function readArguments() {
@@ -116,6 +125,7 @@ function readArguments() {
         json: { type: 'string' },
         replay: { type: 'string' },
         plant: { type: 'string' },
+        'hand-over': { type: 'boolean', default: false },
         help: { type: 'boolean' },
       },
     }).values;

@@ -52,11 +52,13 @@ export interface ScheduleOptions {
   /** The run ends after so many violations. @defaultValue 3 */
   readonly mostViolations?: number;
   readonly planted?: readonly SourceChange[];
+  /** Whether leases are handed over to other processes. @defaultValue false */
+  readonly handsOver?: boolean;
 }
 
 /** Runs schedules, one after the other, each from its own seed. */
 export async function runSchedules(options: ScheduleOptions): Promise<SimulationReport> {
-  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted } = options;
+  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted, handsOver } = options;
   const code = await LockCode.load(backend, planted);
   const startedAt = performance.now();
   const elapsed = (): number => (performance.now() - startedAt) / 1_000;
@@ -67,9 +69,9 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
   let steps = 0;
   let done = 0;
   while (done < schedules && elapsed() < seconds && violations.length < mostViolations) {
-    const result = await new Simulation(code, drawPlan(backend, seed + done)).run();
+    const result = await new Simulation(code, drawPlan(backend, seed + done, handsOver)).run();
     if (result.violations.length > 0) {
-      const violation = await explain(code, backend, seed + done);
+      const violation = await explain(code, backend, seed + done, handsOver);
       if (violation !== undefined) violations.push(violation);
     }
     for (const { clause, message } of result.expected) {
@@ -91,8 +93,9 @@ export async function explain(
   code: LockCode,
   backend: BackendKind,
   seed: number,
+  handsOver = false,
 ): Promise<FoundViolation | undefined> {
-  const plan = drawPlan(backend, seed);
+  const plan = drawPlan(backend, seed, handsOver);
   const [found] = (await new Simulation(code, plan).run()).violations;
   if (found === undefined) return undefined;
   const smallest = await shrink(code, plan, found.clause);

@@ -1,7 +1,7 @@
 import type { LockBackend, LockManager, LockMode } from '@locks/core';
 import type { LateWrites } from './checks/fenced-resource.ts';
 import { CohortChecks } from './checks/cohort-checks.ts';
-import { HolderChecks } from './checks/holder-checks.ts';
+import { HolderChecks, type Participant } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
@@ -9,6 +9,7 @@ import { SimulatedProcess } from './process/simulated-process.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
 import {
+  handsOver,
   type FaultPlan,
   hasEndsByTime,
   hasForcedEnds,
@@ -21,7 +22,7 @@ import {
   type StoreFaultPlan,
   triesAgain,
 } from './workload/plan.ts';
-import type { OperationContext } from './workload/operation-context.ts';
+import type { Adoption, OperationContext } from './workload/operation-context.ts';
 import { RunningOperation } from './workload/run-operation.ts';
 import { TimeLimits } from './workload/time-limits.ts';
 
@@ -59,6 +60,8 @@ interface RunningProcess {
   readonly process: SimulatedProcess;
   readonly links: readonly Link[];
   readonly locks: LockManager;
+  readonly loaded: LoadedLocks;
+  adopt(adoption: Adoption): void;
   clientsRunning: number;
   isClosing: boolean;
   isClosed: boolean;
@@ -79,6 +82,8 @@ export class Simulation {
   readonly #leavesNothing: boolean;
   readonly #isPrompt: boolean;
   readonly #limits: TimeLimits;
+  /** The acquisitions whose leases others go on with. */
+  readonly #adopted = new Set<string>();
   #checkedAt = 0;
   #endedAt: number | undefined;
 
@@ -133,8 +138,16 @@ export class Simulation {
     );
     const backends = this.#stores.map((store, at) => store.backendIn(process, links[at] as Link, loaded));
     const locks = this.#locksOver(loaded, backends);
-    const running = {
+    const running: RunningProcess = {
       process,
+      loaded,
+      adopt: (adoption) => {
+        if (running.isClosing || process.isCrashed) return;
+        running.clientsRunning += 1;
+        world.schedule(world.now + adoption.plan.afterMs, () =>
+          process.deliver(world.now, () => void this.#adopt(running, adoption)),
+        );
+      },
       links,
       locks,
       clientsRunning: 0,
@@ -162,6 +175,8 @@ export class Simulation {
       // A step is several requests where others write the same record.
       latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) ? 5 : 1),
       longestDelayMs: this.#limits.delay,
+      handOver: loaded.handOver,
+      adoptIn: (to, adoption) => this.#processes[to]?.adopt(adoption),
       released: (label, name, id) => this.#released(label, name, id),
       isClosing: () => running.isClosing,
       isClosed: () => running.isClosed,
@@ -193,9 +208,47 @@ export class Simulation {
       await context.process.sleep(operation.afterMs);
       await new RunningOperation(context, operation, `${name}.${index}`).run();
     }
+    await this.#clientEnds(running);
+  }
+
+  async #clientEnds(running: RunningProcess): Promise<void> {
     running.clientsRunning -= 1;
     // The program is over: it closes its locks, as programs should.
     if (running.clientsRunning === 0) await this.#close(running, 0);
+  }
+
+  /** Goes on with a lease that another process has handed over. */
+  async #adopt(running: RunningProcess, { ticket, label, plan, mustSucceed }: Adoption): Promise<void> {
+    const { process, locks, loaded } = running;
+    const { name } = ticket;
+    const by: Participant = {
+      process,
+      label,
+      resources: [name],
+      startedAt: this.#world.now,
+      steals: false,
+      learnsWithinMs: Infinity,
+    };
+    try {
+      const lease = await loaded.adopt(locks, ticket, { label, waitMs: 1_000 });
+      this.#world.note(process.name, () => `${label} goes on with ${name}, token ${lease.fencingToken}`);
+      if (this.#adopted.has(ticket.acquisitionId))
+        this.#world.violated('§19.2', `${label} goes on with ${name}, as another has done by then`);
+      this.#adopted.add(ticket.acquisitionId);
+      this.#checks.delivered(by, name, lease, true);
+      await process.sleep(plan.holdMs);
+      this.#checks.ended(name, lease);
+      await lease.release();
+      this.#released(label, name, lease.acquisitionId);
+    } catch (error) {
+      const { code } = error as { readonly code?: string };
+      this.#world.note(process.name, () => `${label} fails: ${String(error)}`);
+      const isExpected = ['LOCK_NOT_HELD', 'LOCK_BACKEND', 'LOCK_LOST', 'LOCK_CLOSED'].includes(code ?? '');
+      if (!isExpected) this.#world.violated('§13.1', `${label} failed with ${String(error)}`);
+      else if (code === 'LOCK_NOT_HELD' && mustSucceed && !running.isClosing && !this.#checks.mayBeTaken(by))
+        this.#world.violated('§19.2', `${label} could not go on with ${name}: ${String(error)}`);
+    }
+    await this.#clientEnds(running);
   }
 
   async #close(running: RunningProcess, drainMs: number): Promise<void> {
@@ -232,7 +285,7 @@ export class Simulation {
       clients.some(({ operations }) => operations.some(({ during }) => during === 'longer, shorter')),
     );
     // The first turn of a cohort may have asked for less than the waiter who asked the store.
-    const lasts = mayOutlast || this.#plan.cohort !== undefined;
+    const lasts = mayOutlast || this.#plan.cohort !== undefined || handsOver(this.#plan);
     // What waits for nobody is served in its turn, unless its client counts as dead by then, and lasts its ttl.
     const ghostMs =
       (leavesGhosts ? SERVED_WITHIN_MS : 0) + (leavesGhosts || lasts ? this.#limits.longestTtl : 0);

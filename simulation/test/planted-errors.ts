@@ -8,6 +8,8 @@ export interface PlantedError {
   readonly change: SourceChange;
   /** The first schedule; default: 1. Of what is rare, the one that finds it. */
   readonly seed: number;
+  /** Found where leases are handed over. */
+  readonly handsOver?: true;
 }
 
 /** What stands in the file, no more of it than tells it apart; what takes its place; what goes wrong. */
@@ -426,6 +428,29 @@ const inRecords = [
   ]),
 ];
 
+const inHandOvers: readonly PlantedError[] = [
+  ...errorsIn('rules', 'core/src/lease/lease-handle.ts', [
+    'this.core.relinquish(this.#lease);',
+    '',
+    'a process goes on with what it has handed over',
+  ]),
+  ...errorsIn('rules', 'core/src/hand-over/hand-over.ts', [
+    'handle.handOver();',
+    '',
+    'a handle believes in what it has handed over',
+  ]),
+  ...errorsIn('record', 'core/src/rules/lock-rules.ts', [
+    "this.#isExclusive(request.adopts) ? this.#steal(waiter) : { status: 'contended' }",
+    'this.#steal(waiter)',
+    'a lease is adopted from whoever holds the lock',
+  ]),
+  ...inScript('acquire', [
+    "if steals and steals ~= ''",
+    'if steals and steals == 0',
+    'a ticket is adopted twice',
+  ]),
+].map((error) => ({ ...error, handsOver: true }));
+
 export const plantedErrors: readonly PlantedError[] = [
   ...inScripts,
   ...inProtocol,
@@ -434,4 +459,5 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inCohorts,
   ...inMysql,
   ...inRecords,
+  ...inHandOvers,
 ];

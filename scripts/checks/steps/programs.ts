@@ -7,10 +7,22 @@ import type { Step, StepResult } from '../step.ts';
 const alertsFolder = join(root, 'packages/opentelemetry');
 
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
-type Extents = Readonly<Record<'rules' | 'quorum' | 'redis' | 'mysql', readonly [number, number]>>;
+type Extents = Readonly<Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record', readonly [number, number]>>;
 
-const SHORT: Extents = { rules: [1_000, 1], quorum: [500, 1], redis: [300, 2], mysql: [250, 1] };
-const LONG: Extents = { rules: [5_500, 4], quorum: [2_000, 4], redis: [1_500, 5], mysql: [1_000, 2] };
+const SHORT: Extents = {
+  rules: [1_000, 1],
+  quorum: [500, 1],
+  redis: [300, 2],
+  mysql: [250, 1],
+  record: [150, 1],
+};
+const LONG: Extents = {
+  rules: [5_500, 4],
+  quorum: [2_000, 4],
+  redis: [1_500, 5],
+  mysql: [1_000, 2],
+  record: [700, 2],
+};
 
 const buildSite = commandStep(
   {
@@ -61,10 +73,10 @@ export const programSteps: readonly Step[] = [
   browserStep,
   simulation(
     'simulation:short',
-    '2 000 schedules with faults in virtual time, and fresh ones for 5 s',
+    '2 000 schedules with faults in virtual time, and fresh ones for 6 s',
     SHORT,
   ),
-  simulation('simulation:long', '10 000 schedules, and fresh ones for 15 s, whose seeds it prints', LONG),
+  simulation('simulation:long', '10 000 schedules, and fresh ones for 17 s, whose seeds it prints', LONG),
   commandStep(
     {
       name: 'rules:mutants',
@@ -109,6 +121,10 @@ function simulation(name: string, about: string, extents: Extents): Step {
     Object.entries(extents).flatMap(([backend, [schedules, seconds]]) => [
       simulate(backend, '--seed', '1', '--schedules', `${schedules}`),
       simulate(backend, '--seconds', `${seconds}`),
+      // A quorum hands nothing over.
+      ...(backend === 'quorum'
+        ? []
+        : [simulate(backend, '--hand-over', '--seed', '1', '--schedules', `${schedules / 5}`)]),
     ]),
   );
 }

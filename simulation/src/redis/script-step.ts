@@ -21,7 +21,13 @@ export function stepOf(call: ScriptCall, index: number, view: LockView, isTaken:
   switch (script) {
     case 'acquire': {
       const [, ttl = '', label = '', enqueue = '', limit = '0', weight = '', steal] = args;
-      const request = { id, label, mode: modeOfArguments(limit, weight), isStolen: steal !== undefined };
+      const request = {
+        id,
+        label,
+        mode: modeOfArguments(limit, weight),
+        isStolen: steal === '',
+        adopts: steal || undefined,
+      };
       return (rules) => attempt(rules, view, request, { ttl: Number(ttl), enqueue: enqueue !== '' });
     }
     case 'many': {
@@ -90,6 +96,8 @@ interface AttemptRequest {
   readonly label: string;
   readonly mode: LockMode;
   readonly isStolen: boolean;
+  /** The acquisition whose hold it takes over. */
+  readonly adopts?: string | undefined;
 }
 
 interface AttemptTimes {
@@ -99,12 +107,16 @@ interface AttemptTimes {
 }
 
 function attempt(rules: LockRules, view: LockView, request: AttemptRequest, times: AttemptTimes): boolean {
-  const { id, label, mode, isStolen } = request;
+  const { id, label, mode, isStolen, adopts } = request;
   if (rules.holdOf(id) !== undefined) return false;
   const asked = { acquisitionId: id, label, mode };
   if (isStolen) {
     rules.attempt({ ...asked, steal: true }, times.ttl, false);
     return mode.kind !== 'exclusive';
+  }
+  if (adopts !== undefined) {
+    rules.attempt({ ...asked, adopts }, times.ttl, false);
+    return false;
   }
   const serves = rules.holds.length === 0 || view.mayHaveEnded;
   if (serves) rules.serve();

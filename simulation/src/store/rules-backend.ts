@@ -25,7 +25,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 10, stepMs: 1 },
-  features: ['waiters', 'force-release', 'steal', 'many'],
+  features: ['waiters', 'force-release', 'steal', 'hand-over', 'many'],
 } as const;
 
 interface WaiterEntry {

@@ -31,8 +31,44 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   record: ['restart', 'collisions', 'read-only'],
 };
 
-/** Draws a run from a seed. */
-export function drawPlan(backend: BackendKind, seed: number): Plan {
+/**
+ * Draws a run from a seed.
+ *
+ * @param handsOver - leases that would be released go on in another process, most of them
+ */
+export function drawPlan(backend: BackendKind, seed: number, handsOver = false): Plan {
+  const plan = drawOwnPlan(backend, seed);
+  return handsOver ? withHandOvers(plan, new SeededRandom(seed).fork(7)) : plan;
+}
+
+/** The same run, in which exclusive leases are handed over at their end. */
+function withHandOvers(plan: Plan, random: SeededRandom): Plan {
+  const handedOver = (operation: OperationPlan): OperationPlan => {
+    const { kind, end, mode, resources, ttlMs, during } = operation;
+    const [first = 0] = resources;
+    const isExclusive = mode === 'exclusive' && plan.resources[first]?.permits === undefined;
+    const mayHandOver = kind === 'acquire' && end === 'release' && isExclusive && during !== 'downgrade';
+    if (!mayHandOver || !random.chance(0.8)) return operation;
+    const handOver = {
+      to: random.between(0, plan.processes.length - 1),
+      afterMs: random.pick([0, 1, random.between(0, ttlMs), random.between(0, 2 * ttlMs)]),
+      twice: random.chance(0.4),
+      holdMs: random.pick([0, random.between(0, 20), random.between(0, ttlMs)]),
+    };
+    return { ...operation, end: 'hand over', handOver };
+  };
+  const processes = plan.processes.map((process) => ({
+    ...process,
+    clients: process.clients.map((client) => ({
+      ...client,
+      operations: client.operations.map(handedOver),
+    })),
+  }));
+  // Their leases serve others of their process too.
+  return { ...plan, processes, cohort: undefined };
+}
+
+function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const random = new SeededRandom(seed);
   const theme = drawTheme(random, backend);
   const emphasis = { ...drawEmphasis(random), ...theme?.emphasis };

@@ -101,8 +101,20 @@ export interface OperationPlan {
   /** The part of the hold, from 0 to 1, before it does that. */
   readonly duringAfter: number;
   /** `forget`: the lease is neither released nor renewed. */
-  readonly end: 'release' | 'release twice' | 'forget';
+  readonly end: 'release' | 'release twice' | 'forget' | 'hand over';
+  /** How a lease goes on that is handed over. */
+  readonly handOver?: HandOverPlan;
   readonly abortAfterMs: number | undefined;
+}
+
+export interface HandOverPlan {
+  /** The index of the process that adopts the lease. */
+  readonly to: number;
+  /** How long the ticket is on its way, in milliseconds. */
+  readonly afterMs: number;
+  /** The ticket arrives twice. */
+  readonly twice: boolean;
+  readonly holdMs: number;
 }
 
 export type FaultPlan = { readonly at: number; readonly process: number } & (
@@ -181,7 +193,8 @@ export function isPrompt(plan: Plan): boolean {
 /** Whether a lease may end by its time: where it is not renewed, what a part of the stores keeps of it ends by its ttl. */
 export function hasEndsByTime(plan: Plan): boolean {
   return operationsOf(plan).some(
-    ({ renewal, end, during }) => renewal === 'manual' || end === 'forget' || isShortening(during),
+    ({ renewal, end, during }) =>
+      renewal === 'manual' || end === 'forget' || end === 'hand over' || isShortening(during),
   );
 }
 
@@ -196,6 +209,11 @@ export function isShortening(during: DuringHold): boolean {
  */
 export function isRenewedInTime({ renewal, end, ttlMs }: OperationPlan, roundTripMs: number): boolean {
   return renewal === 'auto' && end !== 'forget' && ttlMs > 6 * roundTripMs;
+}
+
+/** Whether a lease may be left to a process that does not adopt it. */
+export function handsOver(plan: Plan): boolean {
+  return operationsOf(plan).some(({ end }) => end === 'hand over');
 }
 
 /** Whether an operator may end a lease. */

@@ -1,4 +1,4 @@
-import type { Lock } from '@locks/core';
+import type { BaseLease, Lock } from '@locks/core';
 import type { HeldLease, Participant } from '../checks/holder-checks.ts';
 import { type AnyLease, MiddleOfHold } from './middle-of-hold.ts';
 import { OperationChecks } from './operation-checks.ts';
@@ -154,6 +154,7 @@ export class RunningOperation {
       this.#failed(error);
     }
     this.#checks.heldOn(lease);
+    if (end === 'hand over' && (await this.#handOver(lease))) return ended();
     ended();
     if (end === 'forget') return;
     const leftMs = lease.validForMs;
@@ -171,6 +172,27 @@ export class RunningOperation {
         this.#checks.releaseEnded(sending, leftMs, true);
       this.#checks.releaseFailed(leftMs, error);
       throw error;
+    }
+  }
+
+  /** Whether the lease goes on in another process. If not, it is released. */
+  async #handOver(lease: AnyLease): Promise<boolean> {
+    const { handOver, adoptIn, process, isClean, hasForcedEnds, isClosing, latencyMs } = this.#context;
+    const { handOver: plan } = this.#plan;
+    if (plan === undefined) return false;
+    const { label } = this.#by;
+    try {
+      const ticket = await handOver(lease as unknown as BaseLease);
+      process.world.note(process.name, () => `${label} hands ${ticket.name} over to p${plan.to}`);
+      if (lease.validForMs > 0) process.world.violated('§19.1', `${label} holds what it has handed over`);
+      const isInTime = plan.afterMs + 40 * latencyMs + 50 < ticket.ttlMs / 2;
+      const mustSucceed = isClean && !hasForcedEnds && !isClosing() && !plan.twice && isInTime;
+      for (const _ of plan.twice ? [1, 2] : [1])
+        adoptIn(plan.to, { ticket, label: `${label}>`, plan, mustSucceed });
+      return true;
+    } catch (error) {
+      this.#failed(error);
+      return false;
     }
   }
 
