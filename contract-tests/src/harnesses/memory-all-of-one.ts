@@ -1,5 +1,6 @@
 import { defineHarness } from '@locks/core/conformance';
 import { withAllOfOne } from '../fixtures/instead-of-mutex.ts';
+import { withoutFeatures } from '../fixtures/without-features.ts';
 import memory from './memory.ts';
 
 /** The suite with the kind of lock that the name says in place of the mutex. */
@@ -7,5 +8,7 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-all-of-one',
+  // A set is not handed over, and has no limit of waiters.
+  createBackend: async () => withoutFeatures(await memory.createBackend(), 'hand-over', 'max-waiters'),
   createLocks: withAllOfOne,
 });

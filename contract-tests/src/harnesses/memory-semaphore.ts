@@ -1,5 +1,6 @@
 import { defineHarness } from '@locks/core/conformance';
 import { semaphoreOfOne } from '../fixtures/semaphore-of-one.ts';
+import { withoutFeatures } from '../fixtures/without-features.ts';
 import memory from './memory.ts';
 
 /** The suite with a semaphore of one in place of the mutex. */
@@ -7,5 +8,6 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-semaphore',
-  createBackend: async () => semaphoreOfOne(await memory.createBackend()),
+  // Permits are not handed over.
+  createBackend: async () => semaphoreOfOne(withoutFeatures(await memory.createBackend(), 'hand-over')),
 });

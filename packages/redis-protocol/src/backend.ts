@@ -140,8 +140,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         this.#isEvictionChecked = true;
         return { status: 'contended' };
       case 'full':
-        this.#waiters.onRefused(request);
-        return { status: 'full' };
+        return { status: this.#waiters.onRefused(request) ? 'contended' : 'full' };
       case 'conflict':
         this.#waiters.onRefused(request);
         return { status: 'conflict', with: reply.with };
@@ -158,14 +157,15 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     keys: ResourceKeys,
     enqueueParams: EnqueueParams | undefined,
   ): RedisCommand {
-    const { acquisitionId, label = '', maxWaiters = '', mode, steal, ttlMs } = request;
-    const takes = steal ? '' : request.adopts;
+    const { acquisitionId, label = '', maxWaiters, mode, steal, ttlMs } = request;
+    const takes = steal ? 'steal' : request.adopts;
     const { lock, token, queue } = keys;
     let enqueue = '';
     if (enqueueParams !== undefined) {
       const refreshed = enqueueParams.isQueueRefreshed ? '+' : '';
       const aliveMs = CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs;
-      enqueue = `${refreshed}${aliveMs}/${maxWaiters}|${enqueueParams.replyAddress}`;
+      const limit = maxWaiters === undefined ? '' : `/${maxWaiters}`;
+      enqueue = `${refreshed}${aliveMs}${limit}|${enqueueParams.replyAddress}`;
     }
     const { sha1 } = scripts.acquire;
     const isPlain = mode.kind === 'exclusive' && takes === undefined;

@@ -143,9 +143,13 @@ export class RedisLocalWaiters implements CheckEvents {
     if (mayBeOlder || known?.isRepeated === true) this.#hold(acquisitionId, validForMs);
   }
 
-  /** Records that the enqueue was answered with a conflict. A waiter stays one until it is abandoned. */
-  onRefused({ acquisitionId }: AcquireRequest): void {
+  /**
+   * Records that the enqueue was answered with a conflict, or that so many wait. A waiter stays one until it is abandoned.
+   * Returns whether it is one: a check in flight may have moved it to another reply address, so the script did not find it.
+   */
+  onRefused({ acquisitionId }: AcquireRequest): boolean {
     this.#enqueues.delete(acquisitionId);
+    return this.#waiters.get(acquisitionId) !== undefined;
   }
 
   /** Records that a lease was renewed. */

@@ -42,6 +42,34 @@ describe('a queue', () => {
     expect(await redis.command('KEYS', `*${name}*`)).toEqual([]);
   });
 
+  it('does not refuse a waiter that a check has moved to another reply address meanwhile, where as many wait as it allows', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    await a.take(name);
+    const wanted = { ...request(name), maxWaiters: 1 };
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    const queue = `{lock:${name}}:q`;
+    const [member, position] = (await redis.command(
+      'ZRANGE',
+      queue,
+      '0',
+      '+inf',
+      'BYSCORE',
+      'WITHSCORES',
+    )) as string[];
+    await redis.command('ZREM', queue, String(member));
+    await redis.command(
+      'ZADD',
+      queue,
+      String(position),
+      String(member).replace('|=lock:ch:', '|=lock:ch:moved-'),
+    );
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    expect((await b.backend.attempt({ ...request(name), maxWaiters: 1 }, true, call)).status).toBe('full');
+  });
+
   it('is joined with fewer commands only while a check, or a whole enqueue, is not too long ago', async () => {
     await using a = participant(redis);
     const checkIntervalMs = 500;

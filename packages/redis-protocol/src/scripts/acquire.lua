@@ -1,9 +1,9 @@
 -- One attempt: takes the lock if it is free and nobody waits, else (asked for) joins the queue. Idempotent by id.
 -- KEYS  1 lock · 2 token of the slot · 3 queue · 4 holders, for other modes than exclusive
--- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>/<most waiters, or empty>|<reply address>`, with `+` in
+-- ARGV  1 acquisition id · 2 ttl ms · 3 label · 4 only to join the queue, else empty: `<aliveMs>[/<most waiters>]|<reply address>`, with `+` in
 --       front if the caller has a waiter in this queue that it enqueued or checked within the interval of its checks
 --       5, 6 only for other modes, or to steal: limit, 0 for a lock; weight, empty for exclusive, 0 for a reader
---       7 only to steal: empty; or to adopt: the id whose exclusive hold it is
+--       7 `steal`; or to adopt: the id whose exclusive hold it is
 -- Reply token (a string)          granted, for the whole ttl
 --       {token, ms left}          this id holds the lock
 --       0                         contended; the attempt left nothing behind
@@ -83,7 +83,7 @@ local request = {
   lock = KEYS[1], token = KEYS[2], queue = KEYS[3],
   id = ARGV[1], label = ARGV[3], limit = (ARGV[5] or reader_limit) + 0, weight = weight,
 }
-local alive_ms, most, reply_address = string.match(ARGV[4] or '', '^%+?(%d+)/(%d*)|(.*)$')
+local alive_ms, most, reply_address = string.match(ARGV[4] or '', '^%+?(%d+)/?(%d*)|(.*)$')
 local function reply(served, ...)
   local list = { ... }
   for i = 1, #served, 2 do
@@ -102,7 +102,7 @@ else
   served, own_token, left = serve_and_read(request, reply_address or '')
 end
 if own_token then return reply(served, own_token, left) end
-if steals and steals ~= '' and (not is_exclusive(request.held) or string.match(request.held, '^[^|]*') ~= steals) then return 0 end
+if steals and steals ~= 'steal' and (not is_exclusive(request.held) or string.match(request.held, '^[^|]*') ~= steals) then return 0 end
 -- A limit that lives here. A steal ends those who hold, so it contradicts waiters only.
 local conflict_limit = not steals and (request.mark and request.mark.limit or is_exclusive(request.held) and exclusive_limit)
 if not conflict_limit and queued(request) then conflict_limit = -(call('ZSCORE', request.queue, '#') or 1) end
