@@ -445,7 +445,7 @@ const inHandOvers: readonly PlantedError[] = [
     'a lease is adopted from whoever holds the lock',
   ]),
   ...inScript('acquire', [
-    "if steals and steals ~= ''",
+    "if steals and steals ~= 'steal'",
     'if steals and steals == 0',
     'a ticket is adopted twice',
   ]),

@@ -20,13 +20,13 @@ export function stepOf(call: ScriptCall, index: number, view: LockView, isTaken:
   const [id = ''] = args;
   switch (script) {
     case 'acquire': {
-      const [, ttl = '', label = '', enqueue = '', limit = '0', weight = '', steal] = args;
+      const [, ttl = '', label = '', enqueue = '', limit = '0', weight = '', takes] = args;
       const request = {
         id,
         label,
         mode: modeOfArguments(limit, weight),
-        isStolen: steal === '',
-        adopts: steal || undefined,
+        isStolen: takes === 'steal',
+        adopts: takes === 'steal' ? undefined : takes,
       };
       return (rules) => attempt(rules, view, request, { ttl: Number(ttl), enqueue: enqueue !== '' });
     }
