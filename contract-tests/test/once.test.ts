@@ -32,7 +32,14 @@ async function begun(machines: readonly Machine[]): Promise<readonly string[]> {
   return (await Promise.all(machines.map((machine) => machine.call.begun()))).flat().toSorted();
 }
 
-describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60_000 }, (store) => {
+/** Machines by the milliseconds that their clocks are ahead; they end with the use. */
+type WithMachines = (
+  aheadMs: readonly number[],
+  use: (machines: readonly Machine[]) => Promise<void>,
+) => Promise<void>;
+
+/** Starts the server of a harness for the tests of this `describe`. */
+function onStore(store: RecordKind): WithMachines {
   let env: Readonly<Record<string, string>>;
   let teardown: (() => Promise<void>) | undefined;
   beforeAll(async () => {
@@ -42,12 +49,7 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     env = started?.env ?? {};
   });
   afterAll(() => teardown?.());
-
-  /** Machines by the milliseconds that their clocks are ahead; they end with the use. */
-  async function withMachines(
-    aheadMs: readonly number[],
-    use: (machines: readonly Machine[]) => Promise<void>,
-  ): Promise<void> {
+  return async (aheadMs, use) => {
     const machines: Machine[] = [];
     try {
       for (const [index, ms] of aheadMs.entries()) {
@@ -58,7 +60,11 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     } finally {
       await Promise.all(machines.map((machine) => machine.kill()));
     }
-  }
+  };
+}
+
+describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60_000 }, (store) => {
+  const withMachines = onStore(store);
 
   it.concurrent('whose clocks differ by minutes run every slot once', async () => {
     // Each machine has a cron that fires when its own clock shows a full ten minutes.
@@ -234,6 +240,76 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
       expect(await record.read('tokens')).toMatchObject(entry(high));
       expect(await record.write('tokens', entry(high + 1n))).toBe(true);
       expect(await record.read('tokens')).toMatchObject(entry(high + 1n));
+    });
+  });
+});
+
+const WITH_RESULTS = STORES.filter(([store]) => store !== 'sqlite' && store !== 'mysql');
+
+describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { timeout: 60_000 }, (store) => {
+  const withMachines = onStore(store);
+  const built = async (machines: readonly Machine[]) =>
+    (await Promise.all(machines.map((machine) => machine.call.built()))).flat();
+
+  it.concurrent('callers of three machines that come together get one result, until its time is over', async () => {
+    await withMachines([0, -MINUTE, MINUTE], async (machines) => {
+      const build = { key: 'prices', callers: 8, work: 100, shareForMs: 60_000 };
+      const callAll = async () =>
+        (await Promise.all(machines.map((machine) => machine.call.coalesce(build)))).flat();
+      const first = await callAll();
+      expect(await built(machines)).toEqual([first[0]]);
+      expect(first).toEqual(Array(24).fill(first[0]));
+      expect(await callAll()).toEqual(first);
+      const [one] = machines as [Machine];
+      const brief = { key: 'brief', callers: 1, work: 0, shareForMs: 200 };
+      const [before] = await one.call.coalesce(brief);
+      await waitUntil(async () => !(await one.call.getResult('brief')), { what: 'the end of the result' });
+      expect(await one.call.coalesce(brief)).not.toEqual([before]);
+    });
+  });
+
+  it.concurrent('a machine that dies in its work is replaced by one that waits', async () => {
+    await withMachines([0, 0], async (machines) => {
+      const [victim, heir] = machines as [Machine, Machine];
+      const build = { key: 'death', callers: 2, ttlMs: 1_000, work: 0 };
+      const died = victim.call.coalesce({ ...build, work: 3_600_000 }).catch(() => {});
+      await waitUntil(async () => (await victim.call.built()).length > 0, { what: 'the work to begin' });
+      const inherited = heir.call.coalesce(build);
+      await victim.kill();
+      await died;
+      expect(await inherited).toEqual(['m1:0', 'm1:0']);
+    });
+  });
+
+  it.concurrent('a machine that was stopped (SIGSTOP) past its lease replaces no newer result', async () => {
+    await withMachines([0, 0], async (machines) => {
+      const [stopped, other] = machines as [Machine, Machine];
+      const build = { key: 'pause', callers: 1, ttlMs: 1_000, work: 0, shareForMs: 60_000 };
+      const late = stopped.call.coalesce({ ...build, work: 1_000 });
+      await waitUntil(async () => (await stopped.call.built()).length > 0, { what: 'the work to begin' });
+      stopped.freeze();
+      expect(await other.call.coalesce(build)).toEqual(['m1:0']);
+      stopped.thaw();
+      expect(await late).toEqual(['m0:0']);
+      expect(await stopped.call.coalesce(build)).toEqual(['m1:0']);
+    });
+  });
+
+  it.concurrent('a text ends by itself; its token refuses a lower one also after that', async () => {
+    await withMachines([0], async ([machine]) => {
+      const { getResult, setResult } = (machine as Machine).call;
+      const high = 2n ** 62n + 1n;
+      const set = (value: string, token: bigint, ttlMs = 60_000) => setResult('tokens', value, token, ttlMs);
+      expect((await getResult('tokens')) ?? undefined).toBeUndefined();
+      await set('é', high);
+      expect(await getResult('tokens')).toBe('é');
+      // As numbers these two would be equal.
+      await expect(set('late', high - 1n)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
+      await set('again', high, 100);
+      await waitUntil(async () => !(await getResult('tokens')), { what: 'the end of the text' });
+      await expect(set('late', high - 1n)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+      await set('newer', high + 1n);
+      expect(await getResult('tokens')).toBe('newer');
     });
   });
 });

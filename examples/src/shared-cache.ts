@@ -1,59 +1,30 @@
 /**
- * A cache that many read and one rebuilds, over all machines. Readers do not hinder one another; the first who finds it
- * stale rebuilds it alone, and the others read what that one built instead of building it again.
+ * Prices of a slow source, for the requests to all machines: one of them asks the source, and the others get what it got, for
+ * five seconds more. A source that is slow for a moment is not asked by a thousand requests at once.
  */
-import type { LockManager, ReadWriteLock } from '@locks/core';
+import type { FencedLockManager } from '@locks/core';
+import { coalesce, type ResultStore } from '@locks/once';
 
-export interface CacheEntry<T> {
-  readonly value: T;
-  readonly builtAt: number;
-}
+export type Prices = Readonly<Record<string, number>>;
 
-/** Where the cache lies: a table, a bucket. A real one rejects a write with an older fence. */
-export interface CacheStore<T> {
-  read(): Promise<CacheEntry<T> | undefined>;
-  write(entry: CacheEntry<T>, fence: bigint): Promise<void>;
-}
+export class SharedPrices {
+  readonly #locks: FencedLockManager;
+  readonly #store: ResultStore;
+  readonly #ask: (signal: AbortSignal) => Promise<Prices>;
 
-export interface SharedCacheOptions<T> {
-  readonly store: CacheStore<T>;
-  readonly build: (signal: AbortSignal) => Promise<T>;
-  readonly freshForMs: number;
-}
-
-export class SharedCache<T> {
-  readonly #lock: ReadWriteLock;
-  readonly #options: SharedCacheOptions<T>;
-
-  constructor(locks: LockManager, name: string, options: SharedCacheOptions<T>) {
-    this.#lock = locks.readWriteLock(`cache:${name}`);
-    this.#options = options;
+  constructor(locks: FencedLockManager, store: ResultStore, ask: (signal: AbortSignal) => Promise<Prices>) {
+    this.#locks = locks;
+    this.#store = store;
+    this.#ask = ask;
   }
 
-  async get(): Promise<T> {
-    const entry = await this.#lock.read.run(() => this.#fresh());
-    return entry === undefined ? this.#rebuild() : entry.value;
-  }
-
-  // Not inside the read: a read lease never becomes a write lease, since two that tried would wait for each other.
-  #rebuild(): Promise<T> {
-    return this.#lock.write.run(
-      async (lease) => {
-        // Another one may have built it while this one waited for its turn.
-        const built = await this.#fresh();
-        if (built !== undefined) return built.value;
-        const value = await this.#options.build(lease.signal);
-        // Building may have taken long: what is written now must still be ours to write.
-        lease.assertValid(1_000);
-        await this.#options.store.write({ value, builtAt: Date.now() }, lease.fencingToken ?? 0n);
-        return value;
-      },
-      { waitMs: 30_000 },
-    );
-  }
-
-  async #fresh(): Promise<CacheEntry<T> | undefined> {
-    const entry = await this.#options.store.read();
-    return entry !== undefined && Date.now() - entry.builtAt < this.#options.freshForMs ? entry : undefined;
+  /** A request that ends does not end the question, as long as another one waits for the answer. */
+  get(request?: AbortSignal): Promise<Prices> {
+    return coalesce(this.#locks, 'prices', ({ signal }) => this.#ask(signal), {
+      store: this.#store,
+      shareForMs: 5_000,
+      waitMs: 10_000,
+      signal: request,
+    });
   }
 }

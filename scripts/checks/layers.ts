@@ -117,7 +117,12 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{injected,module-options}.ts'],
     ['tokens.ts'],
   ],
-  once: [['index.ts'], ['run-coordinator.ts'], ['once.ts'], ['{keep-at-least,record,run-signal,slots}.ts']],
+  once: [
+    ['index.ts'],
+    ['run-coordinator.ts'],
+    ['{coalesce,once}.ts'],
+    ['{keep-at-least,read-signal,record,run-signal,shared-run,slots}.ts'],
+  ],
   opentelemetry: [
     ['index.ts'],
     ['{meter,trace}-locks.ts'],

@@ -50,6 +50,7 @@ const GROUPS: readonly Group[] = [
       'docs/leader-election.md',
       'docs/guides/fencing.md',
       'docs/guides/hand-over.md',
+      'docs/guides/shared-results.md',
       'docs/command-line.md',
       'docs/nestjs.md',
       'docs/guides/frameworks.md',
@@ -109,6 +110,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'docs/guides/migrations.md': 'Migrations',
   'docs/guides/per-tenant.md': 'N per tenant',
   'docs/guides/hand-over.md': 'Hand-over',
+  'docs/guides/shared-results.md': 'Cache stampede',
   'docs/guides/serverless.md': 'Serverless',
 };
 

@@ -26,6 +26,7 @@ it('begins with what the project is, then with the doors of the README', () => {
     'guides/migrations',
     'guides/per-tenant',
     'guides/hand-over',
+    'guides/shared-results',
     'guides/serverless',
     'leader-election',
     'nestjs',

@@ -1,4 +1,4 @@
-import type { OnceOptions, OnceRecord, OnceResult } from '@locks/once';
+import type { CoalesceOptions, OnceOptions, OnceRecord, OnceResult, ResultStore } from '@locks/once';
 
 /** One machine, as plain data for its process. */
 export interface MachineSetup {
@@ -21,6 +21,14 @@ export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'keepAlive' 
   readonly work: number | 'fail' | 'die';
 }
 
+export interface BuildCall extends Pick<CoalesceOptions, 'shareForMs' | 'ttlMs'> {
+  readonly key: string;
+  /** How many callers ask for the result at once. */
+  readonly callers: number;
+  /** For how many milliseconds the work goes on. */
+  readonly work: number;
+}
+
 export interface HoldOptions {
   readonly ttlMs: number;
   readonly waitMs: number;
@@ -32,6 +40,13 @@ export interface MachineCommands extends OnceRecord {
   once(call: MachineCall, trueMs: number): Promise<OnceResult<string>>;
   /** The slots for which the job has begun here. */
   begun(): Promise<readonly string[]>;
+  /** Calls `coalesce`, and gives what each caller got: the label of the machine that worked, and the number of its run. */
+  coalesce(call: BuildCall): Promise<readonly string[]>;
+  /** The runs of `coalesce` that have begun here. */
+  built(): Promise<readonly string[]>;
+  /** Those of the result store. */
+  getResult: ResultStore['get'];
+  setResult: ResultStore['set'];
   /** Acquires a lease that is not renewed, as a function does that may be frozen between two calls. */
   hold(name: string, options: HoldOptions): Promise<void>;
   /** What the lease of `hold` says of itself, and the outcome of its release. */

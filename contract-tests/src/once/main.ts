@@ -3,18 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks, type FencedLease, isLockError, type LockManager } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { serveCalls } from '@locks/core/conformance/process';
-import { every, once } from '@locks/once';
+import { coalesce, every, once, type ResultStore } from '@locks/once';
 import { harnessUrl } from '../harness-names.ts';
 import type { MachineCommands, MachineSetup } from './commands.ts';
-import { recordOf } from './records.ts';
+import { storesOf } from './records.ts';
 
 const { store, env, label, aheadMs } = JSON.parse(process.argv[2] as string) as MachineSetup;
 Object.assign(process.env, env);
 const { default: harness } = (await import(harnessUrl(store).href)) as { default: Harness };
 // The types cannot know what the harness makes; each of these has tokens.
 const locks = createLocks(await harness.createBackend()) as LockManager as LockManager<FencedLease>;
-const record = await recordOf[store]();
+const { record, results } = await storesOf[store]();
 const begun: string[] = [];
+const built: string[] = [];
 let lease: FencedLease | undefined;
 
 const commands: MachineCommands = {
@@ -32,6 +33,21 @@ const commands: MachineCommands = {
   async begun() {
     return begun;
   },
+  async coalesce({ key, callers, work, ...options }) {
+    const build = async (): Promise<string> => {
+      const run = `${label}:${built.length}`;
+      built.push(run);
+      await sleep(work);
+      return run;
+    };
+    const all = { ...options, store: resultStore() };
+    return Promise.all(Array.from({ length: callers }, () => coalesce(locks, key, build, all)));
+  },
+  async built() {
+    return built;
+  },
+  getResult: (key) => resultStore().get(key),
+  setResult: (...args) => resultStore().set(...args),
   async hold(name, options) {
     lease = await locks.lock(name).acquire({ ...options, renewal: 'manual' });
   },
@@ -45,5 +61,10 @@ const commands: MachineCommands = {
     return { validForMs, isAborted: signal.aborted, released };
   },
 };
+
+function resultStore(): ResultStore {
+  if (results === undefined) throw new Error(`there is no result store for ${store}`);
+  return results;
+}
 
 serveCalls(commands);

@@ -1,7 +1,7 @@
-/** The record of every store, on the server of a harness. */
-import type { OnceRecord } from '@locks/core/backend';
+/** The record of every store, and the result store where there is one, on the server of a harness. */
+import type { OnceRecord, ResultStore } from '@locks/core/backend';
 import { mysqlRecord } from '@locks/mysql';
-import { postgresRecord } from '@locks/postgres';
+import { postgresRecord, postgresResults } from '@locks/postgres';
 import * as onIoredis from '@locks/redis-ioredis';
 import * as onNodeRedis from '@locks/redis-node';
 import { sqliteRecord } from '@locks/sqlite';
@@ -18,22 +18,30 @@ function redisUrl(): string {
   return url;
 }
 
-export const recordOf: Readonly<Record<RecordKind, () => Promise<OnceRecord>>> = {
+interface Stores {
+  readonly record: OnceRecord;
+  readonly results?: ResultStore;
+}
+
+export const storesOf: Readonly<Record<RecordKind, () => Promise<Stores>>> = {
   async 'redis-ioredis'() {
-    return onIoredis.redisRecord(new Redis(redisUrl()));
+    const client = new Redis(redisUrl());
+    return { record: onIoredis.redisRecord(client), results: onIoredis.redisResults(client) };
   },
   async 'redis-node'() {
-    return onNodeRedis.redisRecord(await createClient({ url: redisUrl() }).connect());
+    const client = await createClient({ url: redisUrl() }).connect();
+    return { record: onNodeRedis.redisRecord(client), results: onNodeRedis.redisResults(client) };
   },
   async 'postgres-lease'() {
     const { url } = JSON.parse(process.env['LOCKS_CONFORMANCE_POSTGRES'] ?? '') as PostgresAddress;
-    return postgresRecord(new pg.Pool({ connectionString: url, max: 2, allowExitOnIdle: true }));
+    const pool = new pg.Pool({ connectionString: url, max: 2, allowExitOnIdle: true });
+    return { record: postgresRecord(pool), results: postgresResults(pool) };
   },
   async mysql() {
     const uri = JSON.parse(process.env['LOCKS_CONFORMANCE_MYSQL'] ?? '') as string;
-    return mysqlRecord(createPool({ uri, connectionLimit: 2 }));
+    return { record: mysqlRecord(createPool({ uri, connectionLimit: 2 })) };
   },
   async sqlite() {
-    return sqliteRecord({ path: `${process.env['LOCKS_SQLITE_PATH']}.record` });
+    return { record: sqliteRecord({ path: `${process.env['LOCKS_SQLITE_PATH']}.record` }) };
   },
 };

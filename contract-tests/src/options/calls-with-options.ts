@@ -24,7 +24,7 @@ import { mongodbBackend } from '@locks/mongodb';
 import { mysqlBackend, mysqlRecord, schemaStatements } from '@locks/mysql';
 import { natsBackend } from '@locks/nats';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
-import { day, every, once, runCoordinator } from '@locks/once';
+import { coalesce, day, every, once, runCoordinator } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
   advisoryLockInTransaction,
@@ -33,6 +33,7 @@ import {
   postgresAdvisoryBackend,
   postgresLeaseBackend,
   postgresRecord,
+  postgresResults,
   tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
 import * as onBunSql from '@locks/postgres/bun-sql';
@@ -46,6 +47,7 @@ import {
   createRedisBackend,
   fencedSetThrough,
   redisRecordThrough,
+  redisResultsThrough,
   type RedisPort,
 } from '@locks/redis-protocol';
 import { type BunRedisClient, redisBackend as onBunRedis } from '@locks/redis-protocol/bun';
@@ -134,6 +136,7 @@ function onEveryDriver(entry: string): Record<string, CallWithOptions> {
       call: (options) => advisoryLockInTransaction(client, 'a', options),
     },
     [`${entry}: postgresRecord(options)`]: { call: (options) => postgresRecord(client, options) },
+    [`${entry}: postgresResults(options)`]: { call: (options) => postgresResults(client, options) },
     [`${entry}: tryAdvisoryLockInTransaction(options)`]: {
       call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
     },
@@ -253,6 +256,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => runCoordinator(fencedLocks, options),
     valid: { record: { read: work, write: work } },
   },
+  '@locks/once: coalesce(options)': { call: (options) => coalesce(fencedLocks, 'a', work, options) },
   '@locks/once: once(options)': {
     call: (options) => once(fencedLocks, 'a', options, work),
     valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },
@@ -318,11 +322,20 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/redis-ioredis: redisRecord(options)': {
     call: (options) => onIoredis.redisRecord(ioredis, options),
   },
+  '@locks/redis-ioredis: redisResults(options)': {
+    call: (options) => onIoredis.redisResults(ioredis, options),
+  },
   '@locks/redis-node: redisRecord(options)': {
     call: (options) => onNodeRedis.redisRecord(nodeRedis, options),
   },
+  '@locks/redis-node: redisResults(options)': {
+    call: (options) => onNodeRedis.redisResults(nodeRedis, options),
+  },
   '@locks/redis-protocol: redisRecordThrough(options)': {
     call: (options) => redisRecordThrough(noPort, options),
+  },
+  '@locks/redis-protocol: redisResultsThrough(options)': {
+    call: (options) => redisResultsThrough(noPort, options),
   },
   '@locks/redis-ioredis: fencedSet(options)': {
     call: (options) => onIoredis.fencedSet(ioredis, 'a', 'b', 1n, options),

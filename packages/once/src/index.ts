@@ -1,5 +1,6 @@
+export { coalesce, type CoalesceOptions, type CoalesceRun } from './coalesce.ts';
 export { once, type OnceOptions, type OnceResult, type OnceRun } from './once.ts';
-export type { OnceRecord, SlotEntry } from '@locks/core/backend';
+export type { OnceRecord, ResultStore, SlotEntry } from '@locks/core/backend';
 export { type TextStore, textRecord } from './record.ts';
 export { day, type DayOptions, every, type EveryOptions, hour, type Slot } from './slots.ts';
 export { type RunCoordinator, runCoordinator, type RunCoordinatorOptions } from './run-coordinator.ts';

@@ -17,6 +17,7 @@ import {
 } from '@locks/core/backend';
 import { keepAtLeast } from './keep-at-least.ts';
 import { readEntry, readRecord, writeEntry } from './record.ts';
+import { readSignal } from './read-signal.ts';
 import { runSignal } from './run-signal.ts';
 import { type Slot, slotAt } from './slots.ts';
 
@@ -143,7 +144,7 @@ const TABLE = {
   record: readRecord,
   retry: oneOf('next-machine', 'next-slot'),
   waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 0),
-  signal: optional(matching('an AbortSignal', isSignal)),
+  signal: optional(readSignal),
   label: optional(text('a string', /^/)),
   clock: optional(
     matching('a function', readFunction as (value: unknown) => value is () => number),
@@ -294,9 +295,4 @@ function defaultLabel(): string {
   return `${hostname()
     .replace(/[^\x20-\x7e]/g, '?')
     .slice(0, 200)}:${process.pid}`;
-}
-
-function isSignal(value: unknown): value is AbortSignal {
-  const signal = value as Partial<AbortSignal> | null;
-  return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
 }

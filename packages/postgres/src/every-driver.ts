@@ -5,6 +5,7 @@ export type { PostgresLeaseCapabilities } from './lease/lease-backend.ts';
 export type { PostgresLeaseSettings } from './lease/options.ts';
 export { leaseSchemaSql, PostgresSchemaError, type PostgresSchemaErrorCode } from './lease/schema.ts';
 export { postgresRecord, type PostgresRecordOptions } from './once/once-record.ts';
+export { postgresResults, type PostgresResultsOptions } from './once/result-store.ts';
 export { fencedUpdate, type FencedUpdate } from './fenced/fenced-update.ts';
 export {
   advisoryLockInTransaction,

@@ -1,7 +1,7 @@
 export { redisBackend, type IoredisClient } from './redis-backend.ts';
 export { functionLibrary } from '@locks/redis-protocol';
 export { fencedSet } from './fenced-set.ts';
-export { redisRecord } from './once-record.ts';
+export { redisRecord, redisResults } from './once-record.ts';
 export type {
   FencedSetOptions,
   RedisBackendOptions,

@@ -1,5 +1,5 @@
-import type { OnceRecord } from '@locks/core/backend';
-import { redisRecordThrough, type RedisRecordOptions } from '@locks/redis-protocol';
+import type { OnceRecord, ResultStore } from '@locks/core/backend';
+import { redisRecordThrough, redisResultsThrough, type RedisRecordOptions } from '@locks/redis-protocol';
 import type { IoredisClient } from './check-client.ts';
 import { portOf } from './port-of.ts';
 
@@ -20,4 +20,21 @@ import { portOf } from './port-of.ts';
  */
 export function redisRecord(client: IoredisClient, options?: RedisRecordOptions): OnceRecord {
   return redisRecordThrough(portOf(client), options);
+}
+
+// setup: import { createLocks } from '@locks/core'; import { coalesce } from '@locks/once'; import { redisBackend, redisResults } from '@locks/redis-ioredis'; import { Redis } from 'ioredis'; const redis = new Redis();
+// setup: declare function fetchPrices(signal: AbortSignal): Promise<Record<string, number>>;
+/**
+ * The store in which `coalesce` of `@locks/once` shares results: a result ends by itself, and its fencing token is kept for an hour more.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad client or option; its functions throw errors of the client as they are
+ * @example
+ * ```ts
+ * const locks = createLocks(redisBackend(redis));
+ * const options = { store: redisResults(redis), shareForMs: 5_000 };
+ * const prices = await coalesce(locks, 'prices', ({ signal }) => fetchPrices(signal), options);
+ * ```
+ */
+export function redisResults(client: IoredisClient, options?: RedisRecordOptions): ResultStore {
+  return redisResultsThrough(portOf(client), options);
 }

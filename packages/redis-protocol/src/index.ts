@@ -15,4 +15,4 @@ export type {
   SubscriptionEvents,
 } from './port.ts';
 export { fencedSetThrough, type FencedSetOptions } from './fenced-set.ts';
-export { redisRecordThrough, type RedisRecordOptions } from './once-record.ts';
+export { redisRecordThrough, redisResultsThrough, type RedisRecordOptions } from './once-record.ts';

@@ -8,6 +8,7 @@ export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   'docs/guides/serverless.md': ['lambda', 'freeze', 'vercel'],
   'docs/guides/per-tenant.md': ['bullmq', 'tenant', 'queue'],
   'docs/guides/hand-over.md': ['adopt', 'ticket'],
+  'docs/guides/shared-results.md': ['cache', 'stampede', 'coalesce', 'singleflight', 'memoize'],
   'docs/guides/migrations.md': ['migrate', 'migration', 'umzug', 'deploy'],
   'docs/guides/orms.md': ['prisma', 'drizzle', 'typeorm', 'knex', 'kysely'],
   'docs/guides/reentrancy.md': ['deadlock', 'reentrant'],

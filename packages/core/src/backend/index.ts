@@ -27,6 +27,7 @@ export {
   type SlotEntry,
   slotEntryText,
 } from './once-record.ts';
+export type { ResultStore } from './result-store.ts';
 export { closedError, refuseAfterClose } from './refuse-after-close.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
 export { TurnWait } from './turn-wait.ts';

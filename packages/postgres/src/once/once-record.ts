@@ -1,5 +1,6 @@
 import { type OnceRecord, readOptions, refuseNewerSlotEntry, type SlotEntry } from '@locks/core/backend';
 import { SCHEMA_TABLE } from '../lease/options.ts';
+import { makeTable } from './make-table.ts';
 import { runnerOf, type SqlClient } from '../transaction/sql-client.ts';
 
 /** The options of `postgresRecord`. */
@@ -21,7 +22,9 @@ interface Row {
   readonly version: string;
 }
 
-const UNDEFINED_TABLE = '42P01';
+const COLUMNS =
+  'job text PRIMARY KEY, slot text NOT NULL, state text NOT NULL, token bigint NOT NULL, label text NOT NULL, ' +
+  'at bigint NOT NULL, version smallint NOT NULL DEFAULT 1';
 
 // setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { postgresLeaseBackend, postgresRecord } from '@locks/postgres'; import { Pool } from 'pg';
 // setup: const pool = new Pool(); declare function sendInvoices(token: bigint): Promise<void>;
@@ -48,11 +51,7 @@ export function postgresRecord(client: SqlClient, options?: PostgresRecordOption
       const rows = await run(
         `SELECT slot, state, token::pg_catalog.text, label, at::pg_catalog.text, version::pg_catalog.text FROM ${table} WHERE job = $1`,
         [job],
-      ).catch(async (error: unknown) => {
-        if ((error as { readonly code?: unknown } | null)?.code !== UNDEFINED_TABLE) throw error;
-        await run(createTable(schema, table));
-        return [];
-      });
+      ).catch(makeTable(run, schema, table, COLUMNS));
       const row = rows[0] as unknown as Row | undefined;
       if (row === undefined) return undefined;
       const { slot, state, token, label, at, version } = row;
@@ -73,14 +72,4 @@ export function postgresRecord(client: SqlClient, options?: PostgresRecordOption
       return Number(row?.['written']) === 1;
     },
   };
-}
-
-/** One statement, so that it also works through a pooler. `IF NOT EXISTS` alone may fail where two sessions create at the same time. */
-function createTable(schema: string, table: string): string {
-  return `DO $do$ BEGIN
-    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('@locks/once ${table}', 0));
-    CREATE SCHEMA IF NOT EXISTS ${schema};
-    CREATE TABLE IF NOT EXISTS ${table} (job text PRIMARY KEY, slot text NOT NULL, state text NOT NULL, token bigint NOT NULL,
-      label text NOT NULL, at bigint NOT NULL, version smallint NOT NULL DEFAULT 1);
-  END $do$`;
 }
