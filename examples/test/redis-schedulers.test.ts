@@ -5,6 +5,7 @@ import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { scheduleInvoices as scheduleWithAgenda } from '../src/schedulers/agenda.ts';
 import { scheduleInvoices as scheduleWithBullmq } from '../src/schedulers/bullmq.ts';
 import { scheduleInvoices as scheduleWithCroner } from '../src/schedulers/croner.ts';
 import { scheduleInvoices as scheduleWithNodeCron } from '../src/schedulers/node-cron.ts';
@@ -42,6 +43,8 @@ class Fleet {
   readonly results: Result[] = [];
   /** Whether a run fails. */
   fails: (run: OnceRun) => boolean = () => false;
+  /** How long a run takes, in milliseconds: another machine's call is on its way meanwhile. */
+  runMs = 20;
   /** How many runs ended after their slot was over by the clock. */
   lateRuns = 0;
   /** Runs that are under way, and the most there ever were at once. */
@@ -75,8 +78,7 @@ class Fleet {
   async #send(run: OnceRun, slotMs: number): Promise<void> {
     this.running += 1;
     this.mostRunning = Math.max(this.mostRunning, this.running);
-    // Another machine's call is on its way now.
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, this.runMs));
     this.running -= 1;
     if (this.fails(run)) throw new Error('the mail server is away');
     this.ran.push(run.slot);
@@ -168,5 +170,33 @@ describe('BullMQ with a worker on each of three machines', () => {
     await fleet.stop();
     expect(fleet.ran).toEqual(once(fleet.ran));
     expect([...failed]).toEqual(expect.arrayContaining(fleet.ran));
+  });
+});
+
+describe('Agenda on each of three machines', () => {
+  const start = (slotMs: number, lockLifetime?: number) =>
+    fleet.start(
+      (locks, options, send, onResult) =>
+        scheduleWithAgenda(locks, options, send, onResult, server.url, EVERY_SECOND, lockLifetime),
+      slotMs,
+    );
+
+  it('runs each slot once', async () => {
+    await start(1_000);
+    await waitUntil(() => fleet.ran.length >= 3, { what: 'three slots' });
+    await fleet.stop();
+    expect(fleet.ran).toEqual(once(fleet.ran));
+    expect(fleet.mostRunning).toBe(1);
+    expect(fleet.statuses('error')).toEqual([]);
+  });
+
+  it('runs a slot once also where Agenda gives the job to a second machine that the first one is still at', async () => {
+    fleet.runMs = 4_000;
+    // A day: the run ends in its slot.
+    await start(86_400_000, 500);
+    await waitUntil(() => fleet.statuses('done-before').length >= 1, { what: 'the second call' });
+    await fleet.stop();
+    expect(fleet.ran).toHaveLength(1);
+    expect(fleet.mostRunning).toBe(1);
   });
 });

@@ -82,7 +82,7 @@ const runs = new WeakMap<object, Map<string, SharedRun<unknown>>>();
  * come together in one process get the same object: do not change it. An error goes to the callers of this process; another process then runs the work itself.
  *
  * @param key - the name of the lock, and the key of the result in the store
- * @param work - that of the first of the callers that come together in one process is run
+ * @param work - that of the first of the callers that come together in one process is run. It must not wait for its own key
  * @throws LockError `LOCK_TIMEOUT` after `waitMs`; `LOCK_UNSUPPORTED` for a `store` on a backend without fencing tokens;
  * `LOCK_INVALID_ARGUMENT`, also for a result that JSON cannot show; the codes of `acquire`. What the work and the store throw, and the
  * reason of `signal`, as they are
