@@ -22,6 +22,7 @@ const OTHER_TESTS: Readonly<Record<string, readonly string[]>> = {
   '§7.2': ['contract-tests/redis-faults/redis-scenarios', 'contract-tests/postgres-faults/advisory-network'],
   '§7.3': ['contract-tests/redis-faults/redis-idle-gap', 'contract-tests/zookeeper-faults/zookeeper-network'],
   '§7.7': ['contract-tests/redis-faults/redis-scenarios', 'contract-tests/redis-faults/redis-modes'],
+  '§7.10': ['packages/once/test/newest-wins', 'contract-tests/test/once'],
   '§8.1': ['contract-tests/redis-faults/redis-modes', 'contract-tests/zookeeper-faults/zookeeper-session'],
   '§11.1': ['contract-tests/src/lab/run-lab', 'contract-tests/redis-faults/redis-cluster'],
   '§12.1': ['contract-tests/zookeeper-faults/zookeeper-session'],

@@ -244,6 +244,39 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
   });
 });
 
+describe.concurrent.each(STORES)('the newest of several machines on %s', { timeout: 60_000 }, (store) => {
+  const withMachines = onStore(store);
+  const waits = (machine: Machine, name: string, count: number) =>
+    waitUntil(async () => (await machine.call.waiting(name)) >= count, { what: `${count} that wait` });
+
+  it.concurrent('runs; an older one that waits does not, and who works works on', async () => {
+    await withMachines([0, 0, 0], async (machines) => {
+      const [worker, older, newest] = machines as [Machine, Machine, Machine];
+      const works = worker.call.newest('save', 1_500);
+      await waitUntil(async () => (await worker.call.newestBegun()) > 0, { what: 'the work to begin' });
+      const superseded = older.call.newest('save', 0);
+      await waits(worker, 'save', 1);
+      const runs = newest.call.newest('save', 0);
+      expect(await Promise.all([works, superseded, runs])).toEqual(['ran', 'LOCK_SUPERSEDED', 'ran']);
+      expect(await older.call.newestBegun()).toBe(0);
+    });
+  });
+
+  it.concurrent('that dies while it waits hinders no later one', async () => {
+    await withMachines([0, 0, 0], async (machines) => {
+      const [worker, victim, heir] = machines as [Machine, Machine, Machine];
+      const works = worker.call.newest('death', 2_000);
+      await waitUntil(async () => (await worker.call.newestBegun()) > 0, { what: 'the work to begin' });
+      const died = victim.call.newest('death', 0).catch(() => {});
+      await waits(worker, 'death', 1);
+      await victim.kill();
+      await died;
+      expect(await heir.call.newest('death', 0)).toBe('ran');
+      expect(await works).toBe('ran');
+    });
+  });
+});
+
 const WITH_RESULTS = STORES.filter(([store]) => store !== 'sqlite' && store !== 'mysql');
 
 describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { timeout: 60_000 }, (store) => {

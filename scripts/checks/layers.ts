@@ -120,7 +120,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   once: [
     ['index.ts'],
     ['run-coordinator.ts'],
-    ['{coalesce,once}.ts'],
+    ['{coalesce,newest-wins,once}.ts'],
     ['{keep-at-least,read-signal,record,run-signal,shared-run,slots}.ts'],
   ],
   opentelemetry: [

@@ -44,6 +44,12 @@ export interface MachineCommands extends OnceRecord {
   coalesce(call: BuildCall): Promise<readonly string[]>;
   /** The runs of `coalesce` that have begun here. */
   built(): Promise<readonly string[]>;
+  /** Calls `newestWins` with work of so many milliseconds; tells whether it ran, or the code of the error. */
+  newest(name: string, work: number): Promise<string>;
+  /** How many of these works have begun here. */
+  newestBegun(): Promise<number>;
+  /** How many wait for a lock. */
+  waiting(name: string): Promise<number>;
   /** Those of the result store. */
   getResult: ResultStore['get'];
   setResult: ResultStore['set'];

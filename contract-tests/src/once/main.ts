@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks, type FencedLease, isLockError, type LockManager } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { serveCalls } from '@locks/core/conformance/process';
-import { coalesce, every, once, type ResultStore } from '@locks/once';
+import { coalesce, every, newestWins, once, type ResultStore } from '@locks/once';
 import { harnessUrl } from '../harness-names.ts';
 import type { MachineCommands, MachineSetup } from './commands.ts';
 import { storesOf } from './records.ts';
@@ -16,6 +16,7 @@ const locks = createLocks(await harness.createBackend()) as LockManager as LockM
 const { record, results } = await storesOf[store]();
 const begun: string[] = [];
 const built: string[] = [];
+let newestBegun = 0;
 let lease: FencedLease | undefined;
 
 const commands: MachineCommands = {
@@ -45,6 +46,22 @@ const commands: MachineCommands = {
   },
   async built() {
     return built;
+  },
+  async newest(name, ms) {
+    const work = async (): Promise<string> => {
+      newestBegun += 1;
+      await sleep(ms);
+      return 'ran';
+    };
+    return newestWins(locks, name, work, { waitMs: 40_000, label }).catch((error: unknown) =>
+      isLockError(error) ? error.code : String(error),
+    );
+  },
+  async newestBegun() {
+    return newestBegun;
+  },
+  async waiting(name) {
+    return (await locks.inspect(name)).waiters.length;
   },
   getResult: (key) => resultStore().get(key),
   setResult: (...args) => resultStore().set(...args),

@@ -24,7 +24,7 @@ import { mongodbBackend } from '@locks/mongodb';
 import { mysqlBackend, mysqlRecord, schemaStatements } from '@locks/mysql';
 import { natsBackend } from '@locks/nats';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
-import { coalesce, day, every, once, runCoordinator } from '@locks/once';
+import { coalesce, day, every, newestWins, once, runCoordinator } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
   advisoryLockInTransaction,
@@ -257,6 +257,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     valid: { record: { read: work, write: work } },
   },
   '@locks/once: coalesce(options)': { call: (options) => coalesce(fencedLocks, 'a', work, options) },
+  '@locks/once: newestWins(options)': { call: (options) => newestWins(fencedLocks, 'a', work, options) },
   '@locks/once: once(options)': {
     call: (options) => once(fencedLocks, 'a', options, work),
     valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },

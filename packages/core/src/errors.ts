@@ -6,6 +6,8 @@ export type LockErrorCode =
   | 'LOCK_TIMEOUT'
   /** As many wait for the lock as `maxWaiters` allows. */
   | 'LOCK_CONTENDED'
+  /** A newer call of `newestWins` of `@locks/once` waits for the lock. */
+  | 'LOCK_SUPERSEDED'
   /** The lease ended before its release; `reason` says why. Another process may hold the lock. */
   | 'LOCK_LOST'
   /** The lease was used after its own release or hand-over, or the lease of a ticket is not held any more. */

@@ -1,4 +1,5 @@
 export { coalesce, type CoalesceOptions, type CoalesceRun } from './coalesce.ts';
+export { newestWins, type NewestWinsOptions } from './newest-wins.ts';
 export { once, type OnceOptions, type OnceResult, type OnceRun } from './once.ts';
 export type { OnceRecord, ResultStore, SlotEntry } from '@locks/core/backend';
 export { type TextStore, textRecord } from './record.ts';

@@ -12,7 +12,7 @@ export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   'docs/guides/migrations.md': ['migrate', 'migration', 'umzug', 'deploy'],
   'docs/guides/orms.md': ['prisma', 'drizzle', 'typeorm', 'knex', 'kysely'],
   'docs/guides/reentrancy.md': ['deadlock', 'reentrant'],
-  'docs/guides/ttl-and-wait.md': ['watchdog', 'waitMs', 'ttlMs', 'maxWaiters'],
+  'docs/guides/ttl-and-wait.md': ['watchdog', 'waitMs', 'ttlMs', 'maxWaiters', 'newestWins', 'debounce'],
   'docs/guides/kinds-of-locks.md': ['semaphore', 'readers', 'mutex'],
   'docs/redlock-compat.md': ['redlock'],
   'docs/backends/redis.md': ['NX', 'valkey'],

@@ -1,0 +1,250 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocks, type FencedLease, isLockError, type LockManager } from '@locks/core';
+import { delegate, NoReply } from '@locks/core/conformance';
+import { memoryBackend, memoryTestBackend, MemoryStore } from '@locks/memory';
+import { describe, expect, it, vi } from 'vitest';
+import { newestWins, type NewestWinsOptions } from '../src/index.ts';
+
+type Locks = LockManager<FencedLease>;
+
+function processes(count: number): Locks[] {
+  const shared = new MemoryStore();
+  return Array.from({ length: count }, () => createLocks(memoryBackend(shared)));
+}
+
+const closeAll = (all: readonly Locks[]) => Promise.all(all.map((locks) => locks.close()));
+const codeOf = (error: unknown) => (isLockError(error) ? error.code : String(error));
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 10_000, interval: 1 });
+const waits = (locks: Locks, count: number) =>
+  until(async () => expect((await locks.inspect('a')).waiters).toHaveLength(count));
+const isFree = async (locks: Locks) => {
+  expect(await locks.isLocked('a')).toBe(false);
+  expect(await locks.isLocked('a:newest')).toBe(false);
+  expect((await locks.inspect('a')).waiters).toEqual([]);
+};
+
+describe('within a process', () => {
+  it('of those that wait the newest runs, the others end at once, and who works works on', async () => {
+    const [locks] = processes(1) as [Locks];
+    const ran: number[] = [];
+    const call = (number: number, ms = 0) =>
+      newestWins(locks, 'a', async (lease) => {
+        ran.push(number);
+        await sleep(ms);
+        lease.assertValid();
+        return number;
+      });
+    const first = call(0, 60);
+    await until(() => expect(ran).toEqual([0]));
+    const from = performance.now();
+    const calls = [1, 2, 3, 4].map((number) => call(number));
+    const outcomes = await Promise.all(calls.slice(0, 3).map((each) => each.catch(codeOf)));
+    expect(outcomes).toEqual(Array(3).fill('LOCK_SUPERSEDED'));
+    expect(performance.now() - from).toBeLessThan(50);
+    expect(await first).toBe(0);
+    expect(await calls[3]).toBe(4);
+    expect(ran).toEqual([0, 4]);
+    await isFree(locks);
+    await locks.close();
+  });
+
+  it('a thousand calls run the first and the last', async () => {
+    const [locks] = processes(1) as [Locks];
+    const ran: number[] = [];
+    const calls = Array.from({ length: 1_000 }, (_, number) =>
+      newestWins(locks, 'a', async () => {
+        ran.push(number);
+        await sleep(30);
+      }).catch(codeOf),
+    );
+    const outcomes = await Promise.all(calls);
+    expect(ran.at(-1)).toBe(999);
+    expect(ran.length).toBeLessThan(5);
+    expect(outcomes.filter((code) => code === 'LOCK_SUPERSEDED')).toHaveLength(1_000 - ran.length);
+    await isFree(locks);
+    await locks.close();
+  });
+
+  it('names and managers are apart', async () => {
+    await using locks = createLocks(memoryBackend());
+    await using other = createLocks(memoryBackend());
+    const held = await locks.lock('a').acquire();
+    const waiting = newestWins(locks, 'a', () => 'a');
+    expect(await newestWins(locks, 'b', () => 'b')).toBe('b');
+    expect(await newestWins(other, 'a', () => 'other')).toBe('other');
+    await held.release();
+    expect(await waiting).toBe('a');
+  });
+});
+
+describe('over processes', () => {
+  it('a superseded waiter whose turn comes first runs nothing, and passes the lock on', async () => {
+    const [holder, older, newer] = processes(3) as [Locks, Locks, Locks];
+    const held = await holder.lock('a').acquire();
+    const work = vi.fn(() => 'older');
+    const first = newestWins(older, 'a', work);
+    await waits(holder, 1);
+    const second = newestWins(newer, 'a', () => 'newer');
+    await waits(holder, 2);
+    await held.release();
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_SUPERSEDED', resource: 'a' });
+    expect(await second).toBe('newer');
+    expect(work).not.toHaveBeenCalled();
+    await isFree(holder);
+    await closeAll([holder, older, newer]);
+  });
+
+  it('a superseded waiter learns it within four seconds, and leaves the queue', async () => {
+    const [holder, older, newer] = processes(3) as [Locks, Locks, Locks];
+    const held = await holder.lock('a').acquire();
+    const first = newestWins(older, 'a', () => 'older');
+    await waits(holder, 1);
+    const from = performance.now();
+    const second = newestWins(newer, 'a', () => 'newer');
+    await expect(first).rejects.toMatchObject({ code: 'LOCK_SUPERSEDED' });
+    expect(performance.now() - from).toBeLessThan(5_000);
+    expect((await holder.inspect('a')).waiters).toHaveLength(1);
+    await held.release();
+    expect(await second).toBe('newer');
+    await closeAll([holder, older, newer]);
+  });
+
+  it('no work begins after that of a newer call, and the last call always runs', async () => {
+    const all = processes(4);
+    for (let round = 0; round < 20; round += 1) {
+      const ran: number[] = [];
+      let inside = 0;
+      const calls: Promise<unknown>[] = [];
+      for (let number = 0; number < 25; number += 1) {
+        const locks = all[Math.floor(Math.random() * all.length)] as Locks;
+        const call = newestWins(locks, 'a', async () => {
+          inside += 1;
+          expect(inside).toBe(1);
+          ran.push(number);
+          await sleep(Math.random() * 3);
+          inside -= 1;
+        });
+        calls.push(call.catch(codeOf));
+        if (Math.random() < 0.5) await sleep(Math.random() * 2);
+      }
+      const outcomes = await Promise.all(calls);
+      expect(ran).toEqual(ran.toSorted((one, other) => one - other));
+      expect(ran.at(-1)).toBe(24);
+      const others = outcomes.filter((_, number) => !ran.includes(number));
+      expect(new Set(others)).toEqual(new Set(['LOCK_SUPERSEDED']));
+    }
+    await isFree(all[0] as Locks);
+    await closeAll(all);
+  });
+
+  it('a seat that an operator released tells that nobody knows whether a newer call came', async () => {
+    const [holder, waiter] = processes(2) as [Locks, Locks];
+    const held = await holder.lock('a').acquire();
+    const work = vi.fn();
+    const call = newestWins(waiter, 'a', work);
+    await waits(holder, 1);
+    await holder.forceRelease('a:newest');
+    await held.release();
+    await expect(call).rejects.toMatchObject({
+      code: 'LOCK_LOST',
+      reason: 'force-released',
+      resource: 'a:newest',
+    });
+    expect(work).not.toHaveBeenCalled();
+    await isFree(holder);
+    await closeAll([holder, waiter]);
+  });
+
+  it('does not run where the store does not answer for the seat', async () => {
+    const store = new MemoryStore();
+    const backend = memoryBackend(store);
+    const silent = delegate(backend, {
+      renew: async (items, call) =>
+        items.some(({ grant }) => grant.request.resource === 'a:newest')
+          ? Promise.reject(new NoReply('renewal'))
+          : backend.renew(items, call),
+    });
+    await using locks = createLocks(silent);
+    const work = vi.fn();
+    await expect(newestWins(locks, 'a', work)).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    expect(work).not.toHaveBeenCalled();
+    expect(await locks.isLocked('a')).toBe(false);
+  });
+});
+
+it('a wait ends by waitMs and by the signal, and leaves nothing', async () => {
+  const [locks] = processes(1) as [Locks];
+  const held = await locks.lock('a').acquire();
+  await expect(newestWins(locks, 'a', () => 1, { waitMs: 20 })).rejects.toMatchObject({
+    code: 'LOCK_TIMEOUT',
+  });
+  const leaves = new AbortController();
+  const call = newestWins(locks, 'a', () => 1, { signal: leaves.signal });
+  await waits(locks, 1);
+  leaves.abort(new Error('enough'));
+  await expect(call).rejects.toThrow('enough');
+  const signal = AbortSignal.abort(new Error('before'));
+  await expect(newestWins(locks, 'a', () => 1, { signal })).rejects.toThrow('before');
+  await held.release();
+  await isFree(locks);
+  expect(await newestWins(locks, 'a', () => 1)).toBe(1);
+  await locks.close();
+});
+
+it('what the work throws comes as it is, also where it looks like a lost seat', async () => {
+  await using locks = createLocks(memoryBackend());
+  const broken = new Error('broken');
+  await expect(newestWins(locks, 'a', () => Promise.reject(broken))).rejects.toBe(broken);
+  const seat = await locks.lock('a:newest').acquire();
+  await locks.lock('a:newest').acquire({ steal: true });
+  const lost: unknown = await seat.renew().catch((error: unknown) => error);
+  const call = newestWins(locks, 'a', () => {
+    throw lost;
+  });
+  await expect(call).rejects.toBe(lost);
+  expect(await locks.isLocked('a')).toBe(false);
+});
+
+it('has the options of the lock: the lease has its ttl, and operators see its label', async () => {
+  await using locks = createLocks(memoryTestBackend());
+  await newestWins(
+    locks,
+    'a',
+    async (lease) => {
+      expect(lease.validForMs).toBeLessThanOrEqual(700);
+      const [holder] = (await locks.inspect('a')).holders;
+      expect(holder?.label).toBe('editor');
+    },
+    { ttlMs: 700, label: 'editor' },
+  );
+});
+
+describe('a mistake is refused at once', () => {
+  it.each<[string, unknown, unknown, string]>([
+    ['swapped work and options', {}, () => 1, 'newestWins(): the options must be a plain object'],
+    ['no work', undefined, {}, 'What newestWins() runs must be a function'],
+    ['a misspelt option', () => 1, { waitMS: 5 }, 'waitMs'],
+    ['a bad ttl', () => 1, { ttlMs: -1 }, 'ttlMs must be'],
+    ['a bad wait', () => 1, { waitMs: Number.NaN }, 'waitMs must be'],
+    ['no signal', () => 1, { signal: 'now' }, 'signal must be an AbortSignal'],
+  ])('%s', async (_, work, options, says) => {
+    await using locks = createLocks(memoryBackend());
+    const call = newestWins(locks, 'a', work as () => number, options as NewestWinsOptions);
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+    await expect(call).rejects.toThrow(says);
+    expect(await locks.isLocked('a:newest')).toBe(false);
+  });
+
+  const { features } = memoryBackend().capabilities;
+  it.each([
+    ['steal', { features: features.filter((feature) => feature !== 'steal') }],
+    ['a queue', { order: 'none' }],
+  ] as const)('a backend without %s', async (_, lacks) => {
+    const backend = memoryBackend();
+    const capabilities = { ...backend.capabilities, ...lacks };
+    await using locks = createLocks(delegate(backend, { capabilities }));
+    const call = newestWins(locks, 'a', () => 1);
+    await expect(call).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED', resource: 'a' });
+    expect(await locks.isLocked('a:newest')).toBe(false);
+  });
+});
