@@ -65,6 +65,65 @@ describe('within a process', () => {
     await locks.close();
   });
 
+  it('each newer one ends the one before it at once, however long that one has waited', async () => {
+    await using locks = createLocks(memoryBackend());
+    const held = await locks.lock('a').acquire();
+    let before = newestWins(locks, 'a', () => 0);
+    await waits(locks, 1);
+    for (const number of [1, 2, 3]) {
+      const from = performance.now();
+      const next = newestWins(locks, 'a', () => number);
+      await expect(before).rejects.toMatchObject({ code: 'LOCK_SUPERSEDED' });
+      expect(performance.now() - from).toBeLessThan(1_000);
+      await waits(locks, 1);
+      before = next;
+    }
+    await held.release();
+    expect(await before).toBe(3);
+  });
+
+  it('who has the older seat has come before, also where it hears of it later', async () => {
+    const backend = memoryBackend();
+    let goOn = (): void => undefined;
+    const secondIsSeated = new Promise<void>((resolve) => (goOn = resolve));
+    let seats = 0;
+    const late = delegate(backend, {
+      async attempt(request, enqueue, call) {
+        const answer = await backend.attempt(request, enqueue, call);
+        if (request.resource !== 'a:newest') return answer;
+        seats += 1;
+        if (seats === 1) await secondIsSeated;
+        else setTimeout(goOn, 20);
+        return answer;
+      },
+    });
+    await using locks = createLocks(late);
+    const held = await locks.lock('a').acquire();
+    const older = newestWins(locks, 'a', () => 'older');
+    await until(() => expect(seats).toBe(1));
+    const newer = newestWins(locks, 'a', () => 'newer');
+    await expect(older).rejects.toMatchObject({ code: 'LOCK_SUPERSEDED' });
+    await held.release();
+    expect(await newer).toBe('newer');
+  });
+
+  it('does not work under a lock that ended while the store was asked for the seat', async () => {
+    const backend = memoryBackend();
+    const slow = delegate(backend, {
+      async renew(items, call) {
+        // This process stands still, so the lease of the lock is not renewed.
+        if (items.some(({ grant }) => grant.request.resource === 'a:newest'))
+          for (const from = performance.now(); performance.now() < from + 120; );
+        return backend.renew(items, call);
+      },
+    });
+    await using locks = createLocks(slow);
+    const work = vi.fn();
+    const lost = newestWins(locks, 'a', work, { ttlMs: 50 });
+    await expect(lost).rejects.toMatchObject({ code: 'LOCK_LOST', resource: 'a' });
+    expect(work).not.toHaveBeenCalled();
+  });
+
   it('names and managers are apart', async () => {
     await using locks = createLocks(memoryBackend());
     await using other = createLocks(memoryBackend());
