@@ -15,8 +15,6 @@ export class SharedRun<T> {
   constructor(start: (abandoned: AbortSignal) => Promise<T>, over: () => void) {
     this.#over = over;
     this.#outcome = start(this.#controller.signal).finally(over);
-    // An outcome that nobody waits for any more is no unhandled rejection.
-    this.#outcome.catch(() => undefined);
   }
 
   join(signal: AbortSignal | undefined): Promise<T> {

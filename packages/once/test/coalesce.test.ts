@@ -125,6 +125,25 @@ describe('within a process', () => {
     expect(aborted).toHaveBeenCalledExactlyOnceWith(leaves.signal.reason);
   });
 
+  it('an aborted run that ends later does not part the callers of the next one', async () => {
+    await using locks = createLocks(memoryBackend());
+    const leaves = new AbortController();
+    let end = (): void => undefined;
+    const stubborn = new Promise<void>((resolve) => (end = resolve));
+    const began = vi.fn();
+    const gone = coalesce(locks, 'prices', async () => (began(), stubborn), { signal: leaves.signal });
+    await vi.waitFor(() => expect(began).toHaveBeenCalled(), { interval: 1 });
+    leaves.abort(new Error('enough'));
+    await expect(gone).rejects.toThrow('enough');
+    const { work } = counted();
+    const next = coalesce(locks, 'prices', work);
+    end();
+    await vi.waitFor(async () => expect((await locks.inspect('prices')).waiters).toEqual([]), {
+      interval: 1,
+    });
+    expect(await coalesce(locks, 'prices', work)).toBe(await next);
+  });
+
   it('waits for the lock until waitMs, and not at all with an aborted signal', async () => {
     await using locks = createLocks(memoryBackend());
     const held = await locks.lock('prices').acquire();
