@@ -1,0 +1,60 @@
+import { createLocks } from '@locks/core';
+import { redisBackend } from '@locks/redis-ioredis';
+import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { report } from '../src/busy-report.ts';
+import { save } from '../src/document-save.ts';
+
+let server: RedisServer;
+let clients: Redis[];
+
+beforeAll(async () => {
+  server = await startRedis();
+  clients = [1, 2, 3].map(() => new Redis(server.url));
+});
+afterAll(async () => {
+  await Promise.all(clients.map((client) => client.quit()));
+  await server.stop();
+});
+
+it('one request works, twenty wait, and the others are told at once that it is busy', async () => {
+  const machines = clients.map((client) => createLocks(redisBackend(client)));
+  let end = (): void => undefined;
+  const slow = new Promise<void>((resolve) => (end = resolve));
+  const [first] = machines as [(typeof machines)[0]];
+  const working = report(first, () => slow);
+  await waitUntil(() => first.isLocked('report'), { what: 'the first one' });
+  const others = Array.from({ length: 30 }, (_, n) =>
+    report(machines[n % 3] as typeof first, async () => undefined),
+  );
+  const refused: number[] = [];
+  for (const other of others) void other.then((status) => status === 503 && refused.push(status));
+  await waitUntil(() => refused.length === 10, { what: 'ten refusals' });
+  end();
+  expect(await working).toBe(200);
+  expect((await Promise.all(others)).filter((status) => status === 200)).toHaveLength(20);
+  await Promise.all(machines.map((locks) => locks.close()));
+});
+
+it('of the saves that wait on three machines the newest is written', async () => {
+  const machines = clients.map((client) => createLocks(redisBackend(client)));
+  const [one, two, three] = machines as [(typeof machines)[0], (typeof machines)[0], (typeof machines)[0]];
+  const written: string[] = [];
+  let end = (): void => undefined;
+  const slow = new Promise<void>((resolve) => (end = resolve));
+  const first = save(one, '42', () => slow.then(() => void written.push('first')));
+  await waitUntil(() => one.isLocked('document:42'), { what: 'the first save' });
+  const waiting = async (count: number) =>
+    waitUntil(async () => (await one.inspect('document:42')).waiters.length === count, {
+      what: `${count} waiters`,
+    });
+  const older = save(two, '42', async () => void written.push('older'));
+  await waiting(1);
+  const newest = save(three, '42', async () => void written.push('newest'));
+  await waiting(2);
+  end();
+  expect(await Promise.all([first, older, newest])).toEqual([true, false, true]);
+  expect(written).toEqual(['first', 'newest']);
+  await Promise.all(machines.map((locks) => locks.close()));
+});
