@@ -2,9 +2,9 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   { name: 'core', limit: '19.2 kB', ignore: [] },
-  { name: 'redis-glide', limit: '21.9 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
+  { name: 'redis-glide', limit: '22.1 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '21.8 kB', ignore: ['@locks/core', 'ioredis'] },
-  { name: 'upstash', limit: '20.5 kB', ignore: ['@locks/core'] },
+  { name: 'upstash', limit: '20.8 kB', ignore: ['@locks/core'] },
   { name: 'redis-node', limit: '21.9 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
   { name: 'dynamodb', limit: '13.5 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
   { name: 's3', limit: '14.5 kB', ignore: ['@locks/core', '@aws-sdk/*'] },

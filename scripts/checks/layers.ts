@@ -167,7 +167,8 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   'redis-glide': [
     ['index.ts'],
-    ['redis-backend.ts', 'fenced-set.ts'],
+    ['redis-backend.ts', 'fenced-set.ts', 'once-record.ts'],
+    ['client-port.ts'],
     ['glide-port.ts'],
     ['{check-client,subscriber,slot-table,request-window,migration}.ts'],
     ['{clients,reply-error}.ts'],
@@ -235,7 +236,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   upstash: [
     ['index.ts'],
-    ['upstash-backend.ts', 'fenced-set.ts'],
+    ['upstash-backend.ts', 'fenced-set.ts', 'once-record.ts'],
     ['upstash-port.ts'],
     ['rest-client.ts'],
     ['connection.ts'],

@@ -56,7 +56,12 @@ import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { s3Backend } from '@locks/s3';
 import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
-import { fencedSet as fencedSetOnUpstash, upstashBackend } from '@locks/upstash';
+import {
+  fencedSet as fencedSetOnUpstash,
+  upstashBackend,
+  upstashRecord,
+  upstashResults,
+} from '@locks/upstash';
 import { webLocks } from '@locks/web-locks';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
@@ -317,6 +322,12 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/redis-glide: fencedSet(options)': {
     call: (options) => onGlide.fencedSet(glide, 'a', 'b', 1n, options),
   },
+  '@locks/redis-glide: redisRecord(options)': {
+    call: (options) => onGlide.redisRecord(glide, options),
+  },
+  '@locks/redis-glide: redisResults(options)': {
+    call: (options) => onGlide.redisResults(glide, options),
+  },
   '@locks/redis-ioredis: redisBackend(options)': {
     call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),
   },
@@ -374,6 +385,13 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/upstash: fencedSet(database)': {
     call: (database) => fencedSetOnUpstash(database, 'a', 'b', 1n),
+    valid: upstash,
+  },
+  '@locks/upstash: upstashRecord(options)': { call: (options) => upstashRecord(upstash, options) },
+  '@locks/upstash: upstashRecord(database)': { call: (database) => upstashRecord(database), valid: upstash },
+  '@locks/upstash: upstashResults(options)': { call: (options) => upstashResults(upstash, options) },
+  '@locks/upstash: upstashResults(database)': {
+    call: (database) => upstashResults(database),
     valid: upstash,
   },
   '@locks/sqlite: sqliteBackend(options)': {

@@ -1,7 +1,6 @@
 import {
   type BackendCapabilities,
   type BaseLease,
-  type FencedLease,
   isLockError,
   type Lease,
   type Lock,
@@ -57,8 +56,6 @@ export interface CoalesceRun {
   readonly fencingToken: bigint | undefined;
 }
 
-type Locks<L extends BaseLease> = Pick<LockManager<L>, 'lock' | 'capabilities'>;
-
 const SHARE_FOR_MS = 1_000;
 const TABLE = {
   store: optional(matching('an object with the functions get and set', isResultStore)),
@@ -94,20 +91,7 @@ const runs = new WeakMap<object, Map<string, SharedRun<unknown>>>();
  * ```
  */
 export async function coalesce<T>(
-  locks: Locks<FencedLease>,
-  key: string,
-  work: (run: CoalesceRun) => T | Promise<T>,
-  options?: CoalesceOptions,
-): Promise<T>;
-/** The same on any backend, within a process. */
-export async function coalesce<T>(
-  locks: Locks<BaseLease>,
-  key: string,
-  work: (run: CoalesceRun) => T | Promise<T>,
-  options?: Omit<CoalesceOptions, 'store' | 'shareForMs'>,
-): Promise<T>;
-export async function coalesce<T>(
-  locks: Locks<BaseLease>,
+  locks: Pick<LockManager<BaseLease>, 'lock' | 'capabilities'>,
   key: string,
   work: (run: CoalesceRun) => T | Promise<T>,
   options?: CoalesceOptions,

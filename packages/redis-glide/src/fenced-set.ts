@@ -1,9 +1,6 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import { checkClient } from './check-client.ts';
+import { clientPort } from './client-port.ts';
 import type { ValkeyGlideClient } from './clients.ts';
-import { type GlidePort, portOf } from './glide-port.ts';
-
-const ports = new WeakMap<ValkeyGlideClient, GlidePort>();
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-glide'; import { GlideClient } from '@valkey/valkey-glide';
 // setup: declare const client: GlideClient; const locks = createLocks(redisBackend(client)); declare function render(): Promise<string>;
@@ -30,10 +27,5 @@ export async function fencedSet(
   token: bigint,
   options?: FencedSetOptions,
 ): Promise<void> {
-  let port = ports.get(client);
-  if (port === undefined) {
-    port = portOf(checkClient(client));
-    ports.set(client, port);
-  }
-  return fencedSetThrough(port, key, value, token, options);
+  return fencedSetThrough(clientPort(client), key, value, token, options);
 }

@@ -1,4 +1,10 @@
 export { redisBackend, type ValkeyGlideClient } from './redis-backend.ts';
 export { functionLibrary } from '@locks/redis-protocol';
 export { fencedSet } from './fenced-set.ts';
-export type { FencedSetOptions, RedisBackendOptions, RedisCapabilities } from '@locks/redis-protocol';
+export { redisRecord, redisResults } from './once-record.ts';
+export type {
+  FencedSetOptions,
+  RedisBackendOptions,
+  RedisCapabilities,
+  RedisRecordOptions,
+} from '@locks/redis-protocol';

@@ -8,11 +8,12 @@ import {
   startProxy,
   startRedis,
   startRestBridge,
+  waitUntil,
 } from '@locks/test-servers';
 import { testRefusedClients } from '@locks/test-servers/redis-clients/client-tests';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { upstashBackend } from '../src/index.ts';
+import { upstashBackend, upstashRecord, upstashResults } from '../src/index.ts';
 import { ioredisParticipant, upstashParticipant } from './setup.ts';
 
 let redis: RedisServer;
@@ -140,5 +141,35 @@ describe('a process on the REST API and one on ioredis', () => {
     }
     expect(await holder.backend.release(grant, call)).toBe('released');
     expect(order).toEqual(turns.map((_, index) => index));
+  });
+});
+
+describe('records and results', () => {
+  const TOKEN = 2n ** 62n + 1n;
+
+  it('keep the newest entry of each job', async () => {
+    const record = upstashRecord({ url: bridge.url, token: bridge.token });
+    const entry = (token: bigint) =>
+      ({ slot: `of ${token}`, state: 'done', token, label: 'é', at: 1_900_000_000_000 }) as const;
+    expect(await record.read('a')).toBeUndefined();
+    expect(await record.write('a', entry(TOKEN))).toBe(true);
+    await expect(record.write('a', entry(TOKEN - 1n))).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    expect(await record.read('a')).toEqual(entry(TOKEN));
+  });
+
+  it('end by themselves, and refuse a lower token after that', async () => {
+    const results = upstashResults({ url: bridge.url, token: bridge.token });
+    expect((await results.get('a')) ?? undefined).toBeUndefined();
+    await results.set('a', 'é', TOKEN, 60_000);
+    expect(await results.get('a')).toBe('é');
+    await results.set('a', 'brief', TOKEN, 50);
+    await waitUntil(async () => !(await results.get('a')), { what: 'the end of the result' });
+    await expect(results.set('a', 'late', TOKEN - 1n, 60_000)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+  });
+
+  it('are refused a client in place of the address', () => {
+    const client = new Redis({ lazyConnect: true }) as unknown as Parameters<typeof upstashRecord>[0];
+    expect(() => upstashRecord(client)).toThrow(/\{ url, token \}/);
+    expect(() => upstashResults(client)).toThrow(/\{ url, token \}/);
   });
 });
