@@ -37,7 +37,8 @@ async function work(resource: string): Promise<void> {
       const [token, at] = [`${grant.fencingToken}`, `${process.hrtime.bigint()}`];
       const leftMs = validUntil - performance.now();
       if (leftMs <= 0) return;
-      appendFileSync(log, `${JSON.stringify({ resource, mode, token, what, at, leftMs })}\n`);
+      // A killed process may leave half a line: the next one begins a line of its own.
+      appendFileSync(log, `\n${JSON.stringify({ resource, mode, token, what, at, leftMs })}\n`);
     };
     note('enter');
     if (count % 3 === 0) await backend.renew([{ grant, ttlMs }], call);
