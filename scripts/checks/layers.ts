@@ -121,7 +121,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['run-coordinator.ts'],
     ['{coalesce,newest-wins,once}.ts'],
-    ['{keep-at-least,read-signal,record,run-signal,shared-run,slots}.ts'],
+    ['{check-manager,keep-at-least,read-signal,record,run-signal,shared-run,slots}.ts'],
   ],
   opentelemetry: [
     ['index.ts'],

@@ -19,6 +19,7 @@ import {
   type ResultStore,
   wholeNumber,
 } from '@locks/core/backend';
+import { checkManager } from './check-manager.ts';
 import { readSignal } from './read-signal.ts';
 import { runSignal } from './run-signal.ts';
 import { SharedRun } from './shared-run.ts';
@@ -96,6 +97,7 @@ export async function coalesce<T>(
   work: (run: CoalesceRun) => T | Promise<T>,
   options?: CoalesceOptions,
 ): Promise<T> {
+  checkManager('coalesce()', locks);
   const read = readOptions('coalesce()', options, TABLE);
   const { store, shareForMs, ttlMs, waitMs, signal } = read;
   if (typeof work !== 'function') throw mustBe('What coalesce() runs', 'a function', work);

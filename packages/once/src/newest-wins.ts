@@ -17,6 +17,7 @@ import {
   text,
   wholeNumber,
 } from '@locks/core/backend';
+import { checkManager } from './check-manager.ts';
 import { readSignal } from './read-signal.ts';
 import { runSignal } from './run-signal.ts';
 
@@ -75,6 +76,7 @@ export async function newestWins<T, L extends BaseLease = Lease>(
   work: (lease: L) => T | Promise<T>,
   options?: NewestWinsOptions,
 ): Promise<T> {
+  checkManager('newestWins()', locks);
   const { ttlMs, waitMs, label, signal } = readOptions('newestWins()', options, TABLE);
   if (typeof work !== 'function') throw mustBe('What newestWins() runs', 'a function', work);
   const lock = locks.lock(name, { ttlMs, waitMs, label });

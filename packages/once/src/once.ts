@@ -15,6 +15,7 @@ import {
   text,
   wholeNumber,
 } from '@locks/core/backend';
+import { checkManager } from './check-manager.ts';
 import { keepAtLeast } from './keep-at-least.ts';
 import { readEntry, readRecord, writeEntry } from './record.ts';
 import { readSignal } from './read-signal.ts';
@@ -183,6 +184,7 @@ export async function once<T>(
   options: OnceOptions,
   job: (run: OnceRun) => T | Promise<T>,
 ): Promise<OnceResult<T>> {
+  checkManager('once()', locks);
   const read = readOptions('once()', options, TABLE);
   const { atMostMs, keepAlive, maxRunMs, atLeastMs, record, retry, waitMs, signal, clock } = read;
   const { label = defaultLabel() } = read;

@@ -1,7 +1,7 @@
 import { createLocks, type FencedLease, type LockManager } from '@locks/core';
 import { memoryBackend } from '@locks/memory';
 import { describe, expect, it, vi } from 'vitest';
-import { once, type OnceOptions, textRecord } from '../src/index.ts';
+import { coalesce, newestWins, once, type OnceOptions, textRecord } from '../src/index.ts';
 import { Machines, MINUTE } from './machine.ts';
 
 describe('a record', () => {
@@ -122,4 +122,19 @@ describe('the arguments', () => {
     const options: OnceOptions = { slot: () => 'a', atMostMs: 1_000, record, retry: 'next-machine' };
     await expect(once(locks, 'a', options, () => 5)).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
   });
+});
+
+it.each([null, undefined, {}, 'locks'])('refuses %s in place of the lock manager', async (locks) => {
+  const given = locks as unknown as Parameters<typeof newestWins>[0];
+  const calls = [
+    coalesce(given, 'a', () => 1),
+    newestWins(given, 'a', () => 1),
+    once(given as unknown as Parameters<typeof once>[0], 'a', {} as OnceOptions, () => 1),
+  ];
+  for (const outcome of await Promise.allSettled(calls)) {
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'LOCK_INVALID_ARGUMENT' } });
+    expect(String((outcome as PromiseRejectedResult).reason)).toContain(
+      'the first argument must be a lock manager',
+    );
+  }
 });
