@@ -21,6 +21,7 @@ import {
 } from '@locks/core/backend';
 import { checkManager } from './check-manager.ts';
 import { readSignal } from './read-signal.ts';
+import { GET_AND_SET, isTextStore } from './record.ts';
 import { runSignal } from './run-signal.ts';
 import { SharedRun } from './shared-run.ts';
 
@@ -59,7 +60,7 @@ export interface CoalesceRun {
 
 const SHARE_FOR_MS = 1_000;
 const TABLE = {
-  store: optional(matching('an object with the functions get and set', isResultStore)),
+  store: optional(matching(GET_AND_SET, isTextStore)),
   shareForMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
   // Core reads both again, with the limits of the backend.
   ttlMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
@@ -133,7 +134,7 @@ async function buildOnce<T>(
   const kept = await results?.read();
   if (kept !== undefined) return kept.value;
   const lease: Lease = await lock.acquire({ signal: abandoned });
-  const run = runSignal(lease.signal, abandoned, undefined);
+  const run = runSignal([lease.signal, abandoned]);
   try {
     // Another process may have worked while this one waited.
     const built = await results?.read();
@@ -215,9 +216,4 @@ function assertTokens({ fencing }: BackendCapabilities, key: string): void {
   const says =
     'coalesce() with a store needs a backend with fencing tokens: without the store it shares within a process.';
   throw new LockError('LOCK_UNSUPPORTED', says, { resource: key });
-}
-
-function isResultStore(value: unknown): value is ResultStore {
-  const { get, set } = (value ?? {}) as Partial<ResultStore>;
-  return typeof get === 'function' && typeof set === 'function';
 }

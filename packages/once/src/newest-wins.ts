@@ -87,14 +87,11 @@ export async function newestWins<T, L extends BaseLease = Lease>(
     .acquire({ steal: true, signal });
   const superseded = new AbortController();
   const leave = waitHere(locks, name, seat.fencingToken, () => superseded.abort(supersededError(name)));
-  const lost = runSignal(seat.signal, superseded.signal, undefined);
-  const wait = runSignal(lost.signal, signal, undefined);
+  const wait = runSignal([seat.signal, superseded.signal, signal]);
   let begun = false;
   try {
     return await lock.run(
       async (lease) => {
-        wait.end();
-        leave();
         // The store says whether a newer call has taken the seat; a release would not tell why it is lost.
         await seat.renew();
         await seat[Symbol.asyncDispose]();
@@ -108,7 +105,6 @@ export async function newestWins<T, L extends BaseLease = Lease>(
     throw begun ? error : reasonOf(error, name);
   } finally {
     wait.end();
-    lost.end();
     leave();
     await seat[Symbol.asyncDispose]();
   }

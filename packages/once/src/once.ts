@@ -233,7 +233,7 @@ export async function once<T>(
     lease.assertValid();
     signal?.throwIfAborted();
 
-    const run = runSignal(lease.signal, signal, maxRunMs);
+    const run = runSignal([lease.signal, signal], maxRunMs);
     const assertValid = (minRemainingMs?: number): void => lease.assertValid(minRemainingMs);
     let value: T;
     try {

@@ -32,10 +32,7 @@ export interface TextStore {
  * ```
  */
 export function textRecord(store: TextStore): OnceRecord {
-  const { get, set } = (store ?? {}) as Partial<TextStore>;
-  if (typeof get !== 'function' || typeof set !== 'function') {
-    throw mustBe('textRecord(): the store', 'an object with the functions get and set', store);
-  }
+  if (!isTextStore(store)) throw mustBe('textRecord(): the store', GET_AND_SET, store);
   // Another property of an object literal would be a mistaken option. An instance of a class may have any members.
   if (Object.getPrototypeOf(Object.getPrototypeOf(store) ?? {}) === null)
     readOptions('textRecord()', store, TEXT_STORE);
@@ -52,6 +49,14 @@ export function textRecord(store: TextStore): OnceRecord {
 }
 
 const TEXT_STORE = { get: (value: unknown) => value, set: (value: unknown) => value };
+
+export const GET_AND_SET = 'an object with the functions get and set';
+
+/** Whether a value looks like a store of texts, of records or of results. */
+export function isTextStore(value: unknown): value is TextStore {
+  const { get, set } = (value ?? {}) as Partial<TextStore>;
+  return typeof get === 'function' && typeof set === 'function';
+}
 
 export const readRecord = matching('an object with the functions read and write', isRecord);
 

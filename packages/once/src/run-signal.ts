@@ -2,14 +2,13 @@
  * A signal that aborts with one of the signals, whichever is first, or after `maxRunMs` milliseconds, until `end` is called.
  */
 export function runSignal(
-  lease: AbortSignal,
-  user: AbortSignal | undefined,
-  maxRunMs: number | undefined,
+  signals: readonly (AbortSignal | undefined)[],
+  maxRunMs?: number,
 ): { readonly signal: AbortSignal; end(): void } {
   const controller = new AbortController();
   const ends: (() => void)[] = [];
   const timeout = maxRunMs === undefined ? undefined : AbortSignal.timeout(maxRunMs);
-  for (const signal of [lease, user, timeout]) {
+  for (const signal of [...signals, timeout]) {
     if (signal === undefined) continue;
     const onAbort = (): void => controller.abort(signal.reason);
     if (signal.aborted) onAbort();

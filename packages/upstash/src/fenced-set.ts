@@ -1,7 +1,6 @@
-import { readOptions } from '@locks/core/backend';
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import { CONNECTION_TABLE, refuseClients, type UpstashConnection } from './connection.ts';
-import { UpstashPort } from './upstash-port.ts';
+import type { UpstashConnection } from './connection.ts';
+import { portOf } from './upstash-port.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, upstashBackend, type UpstashConnection } from '@locks/upstash';
 // setup: declare const database: UpstashConnection; const locks = createLocks(upstashBackend(database)); declare function render(): Promise<string>;
@@ -27,7 +26,5 @@ export async function fencedSet(
   token: bigint,
   options?: FencedSetOptions,
 ): Promise<void> {
-  refuseClients(database);
-  const port = new UpstashPort(readOptions('fencedSet()', database, CONNECTION_TABLE));
-  return fencedSetThrough(port, key, value, token, options);
+  return fencedSetThrough(portOf('fencedSet()', database), key, value, token, options);
 }

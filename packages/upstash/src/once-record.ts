@@ -1,7 +1,7 @@
-import { type OnceRecord, readOptions, type ResultStore } from '@locks/core/backend';
+import type { OnceRecord, ResultStore } from '@locks/core/backend';
 import { redisRecordThrough, redisResultsThrough, type RedisRecordOptions } from '@locks/redis-protocol';
-import { CONNECTION_TABLE, refuseClients, type UpstashConnection } from './connection.ts';
-import { UpstashPort } from './upstash-port.ts';
+import type { UpstashConnection } from './connection.ts';
+import { portOf } from './upstash-port.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { day, once } from '@locks/once'; import { upstashBackend, upstashRecord, type UpstashConnection } from '@locks/upstash'; declare const database: UpstashConnection;
 // setup: declare function sendInvoices(token: bigint): Promise<void>;
@@ -37,9 +37,4 @@ export function upstashRecord(database: UpstashConnection, options?: RedisRecord
  */
 export function upstashResults(database: UpstashConnection, options?: RedisRecordOptions): ResultStore {
   return redisResultsThrough(portOf('upstashResults()', database), options);
-}
-
-function portOf(caller: string, database: UpstashConnection): UpstashPort {
-  refuseClients(database);
-  return new UpstashPort(readOptions(caller, database, CONNECTION_TABLE));
 }

@@ -1,5 +1,11 @@
+import { readOptions } from '@locks/core/backend';
 import type { NodeSender, RedisCommand, RedisPort, SideConnection } from '@locks/redis-protocol';
-import type { CheckedConnection } from './connection.ts';
+import {
+  type CheckedConnection,
+  CONNECTION_TABLE,
+  refuseClients,
+  type UpstashConnection,
+} from './connection.ts';
 import { RestClient } from './rest-client.ts';
 
 /** The port of the REST API: it has no messages, and no connection of its own. */
@@ -35,4 +41,14 @@ export class UpstashPort implements RedisPort {
   close(): Promise<void> {
     return Promise.resolve();
   }
+}
+
+/**
+ * The port of what is called with the address of a database.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function portOf(caller: string, database: UpstashConnection): UpstashPort {
+  refuseClients(database);
+  return new UpstashPort(readOptions(caller, database, CONNECTION_TABLE));
 }
