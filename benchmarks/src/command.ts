@@ -1,9 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Contender } from './contenders/contender.ts';
+import { Checkpoint } from './conduct/checkpoint.ts';
+import { Run } from './conduct/run.ts';
+import { codeOf, ownPackages } from './measure/code.ts';
 import { untilQuiet } from './measure/quiet.ts';
 import type { ReportHead } from './report/head.ts';
-import { writeResults } from './report/pictures.ts';
+import { lastRunOf, total, writeResults } from './report/pictures.ts';
 import { renderMarkdown, renderPlain, type Section, type Target, writeTables } from './report/report.ts';
 import type { SettingsOptions } from './suites/settings.ts';
 
@@ -20,14 +23,15 @@ export interface Suite<R extends ReportHead, C extends { readonly name: string }
   /** The option that chooses who takes part. @defaultValue `contender` */
   readonly chosenBy?: 'language';
   contenders(): Promise<readonly C[]>;
-  measure(options: SettingsOptions, selection: Selection<C>, say: (text: string) => void): Promise<R>;
+  /** Runs each part of it by `run.progress.part`. */
+  measure(options: SettingsOptions, selection: Selection<C>, run: Run): Promise<R>;
   sectionsOf(report: R): Section[];
   /** Every figure that has a target, as far as its row was measured. */
   judge(report: R): Target[];
 }
 
-/** Longer than every suite takes on a slow machine. */
-const SUITE_LIMIT_MS = 25 * 60_000;
+/** No suite may take longer, on a slow machine too. */
+const SUITE_LIMIT_MS = 20 * 60_000;
 
 const options = {
   only: { type: 'string', multiple: true },
@@ -35,6 +39,7 @@ const options = {
   language: { type: 'string', multiple: true },
   rounds: { type: 'string' },
   quick: { type: 'boolean', default: false },
+  resume: { type: 'boolean', default: false },
   check: { type: 'boolean', default: false },
   strict: { type: 'boolean', default: false },
   json: { type: 'string' },
@@ -79,6 +84,7 @@ interface Wishes {
   readonly language?: readonly string[];
   readonly rounds?: string;
   readonly quick: boolean;
+  readonly resume: boolean;
 }
 
 async function measure<R extends ReportHead, C extends { readonly name: string }>(
@@ -96,24 +102,55 @@ async function measure<R extends ReportHead, C extends { readonly name: string }
   if (wishes.readme && !isWhole) {
     throw new Error('--readme publishes whole suites only: leave out --quick, --only and --contender.');
   }
-  const isQuiet = wishes.quick || (await untilQuiet((text) => console.error(text)));
+  const say = (text: string): void => console.error(text);
+  const asked = {
+    rows: [...rows],
+    contenders: contenders.map(({ name }) => name),
+    rounds,
+    quick: wishes.quick,
+    code: codeOf(ownPackages()),
+  };
+  const checkpoint = wishes.resume
+    ? Checkpoint.resume(suite.name, asked)
+    : Checkpoint.begin(suite.name, asked);
+  const partsLeft = wishes.resume ? 0 : Checkpoint.partsLeft(suite.name);
+  if (partsLeft > 0) say(`A run of ${suite.name} broke off after ${partsLeft} parts: --resume continues it.`);
+  const isQuiet = wishes.quick || (await untilQuiet(say));
   if (wishes.readme && !isQuiet) {
     throw new Error(
       'Figures of a busy machine are not published: stop what else runs here, or leave out --readme.',
     );
   }
+  say(durationText(suite.name, { ...wishes, rounds }));
   const limit = setTimeout(() => {
-    console.error(`bench ${suite.name} did not end within ${SUITE_LIMIT_MS / 60_000} minutes.`);
+    console.error(
+      `bench ${suite.name} did not end within ${SUITE_LIMIT_MS / 60_000} minutes: --resume continues it.`,
+    );
     // Ends servers and client processes too.
     process.exit(1);
   }, SUITE_LIMIT_MS);
   try {
-    return await suite.measure({ quick: wishes.quick, rounds }, { rows, contenders }, (text) =>
-      console.error(text),
-    );
+    const run = new Run(say, checkpoint);
+    const report = await suite.measure({ quick: wishes.quick, rounds }, { rows, contenders }, run);
+    if (run.progress.failures.length === 0) checkpoint.end();
+    return report;
   } finally {
     clearTimeout(limit);
   }
+}
+
+/** How long the run will take, judged by the last published one. */
+function durationText(
+  suite: string,
+  { only, quick, rounds }: Pick<Wishes, 'only' | 'quick'> & { readonly rounds: number | undefined },
+): string {
+  const last = lastRunOf(suite);
+  if (quick || last?.seconds === undefined) return `bench ${suite}: 20 minutes at most`;
+  const { date, seconds } = last;
+  const chosen = Object.entries(seconds).filter(([row]) => only?.includes(row) ?? true);
+  const estimate = total(Object.fromEntries(chosen)) || total(seconds);
+  const minutes = Math.ceil((estimate * (rounds ?? last.rounds)) / last.rounds / 60);
+  return `bench ${suite}: about ${minutes} minute${minutes === 1 ? '' : 's'}, as on ${date}`;
 }
 
 async function usageOf(
@@ -125,8 +162,9 @@ async function usageOf(
   --only ROW      only this row, may be repeated: ${suite.rows.join(', ')}
   ${`--${by} C`.padEnd(16)}only this one, may be repeated; the floor of a contender must be among them for ratios:
                   ${contenders.join(', ')}
-  --rounds N      rounds of each comparison; default 5
+  --rounds N      rounds of each comparison; default 3
   --quick         short blocks and two rounds: to see that it runs
+  --resume        continues the run with the same options that broke off
   --check         also compares with what is asked for, reached or not
   --strict        with --check: exit code 1 when something is not reached
   --json FILE     writes all figures

@@ -1,3 +1,4 @@
+import type { Code } from '../measure/code.ts';
 import type { Machine } from '../measure/machine.ts';
 
 /** The head of every report. */
@@ -10,6 +11,10 @@ export interface ReportHead {
   readonly pinned: boolean;
   readonly versions: Readonly<Record<string, string>>;
   readonly settings: { readonly rounds: number; readonly quick: boolean };
+  /** What was measured of this repository. */
+  readonly code?: Code;
+  /** How long each row or contender took. */
+  readonly seconds?: Readonly<Record<string, number>>;
   /** What was asked for and broke off, and why. */
   readonly failures?: readonly string[];
   /** Who could not take part, and why. */

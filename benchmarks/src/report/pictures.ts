@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { changedSince, type Code } from '../measure/code.ts';
 import { type Chart, pictureLink } from './chart.ts';
 import { chartSvg, figureText } from './chart-svg.ts';
 import { isNoisy, type ReportHead } from './head.ts';
@@ -21,6 +22,9 @@ interface Results {
   /** Of the machine, before the start. */
   readonly load: number;
   readonly source: string;
+  /** What was measured of this repository; absent in results of before. */
+  readonly code?: Code;
+  readonly seconds?: Readonly<Record<string, number>>;
   readonly charts: readonly Chart[];
 }
 
@@ -36,6 +40,8 @@ export function writeResults(head: ReportHead, sections: readonly Section[]): vo
     rounds: head.settings.rounds,
     load: head.machine.load,
     source: sourceOf(head, charts),
+    ...(head.code && { code: head.code }),
+    ...(head.seconds && { seconds: head.seconds }),
     charts,
   };
   mkdirSync(join(root, 'results'), { recursive: true });
@@ -120,15 +126,32 @@ function problemsOfDocument(file: string, all: readonly Results[]): string[] {
 
 function runsTable(all: readonly Results[]): string {
   return markdownTable({
-    heading: ['tables of', 'measured', 'rounds', 'load before the start', 'machine'],
-    lines: all.map(({ suite, date, rounds, load }) => [
+    heading: ['tables of', 'measured', 'rounds', 'minutes', 'load before the start', 'the code since then'],
+    lines: all.map(({ suite, date, rounds, load, seconds, code }) => [
       `[${suite}](tables/${suite}.md)`,
       date,
       String(rounds),
+      seconds === undefined ? '' : String(Math.ceil(total(seconds) / 60)),
       load.toFixed(2),
-      isNoisy({ load }) ? 'busy' : 'quiet',
+      codeText(code),
     ]),
   });
+}
+
+/** Whether figures are those of the present code. */
+function codeText(code: Code | undefined): string {
+  if (code === undefined) return '**changed**';
+  const changed = changedSince(code).map((name) => name.replace('@locks/', ''));
+  return changed.length === 0 ? 'the same' : `**changed**: ${changed.join(', ')}`;
+}
+
+/** How long a whole run of a suite takes, as its last published run did: in seconds, by row. */
+export function lastRunOf(suite: string): Pick<Results, 'date' | 'rounds' | 'seconds'> | undefined {
+  return readResults().find((one) => one.suite === suite);
+}
+
+export function total(seconds: Readonly<Record<string, number>>): number {
+  return Object.values(seconds).reduce((sum, each) => sum + each, 0);
 }
 
 function readResults(): Results[] {

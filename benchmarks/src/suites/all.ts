@@ -2,7 +2,6 @@ import type { Comparison, ContenderResult } from '../compare/comparison.ts';
 import { overlapsOf, typical } from '../compare/comparison.ts';
 import { longestWait } from '../compare/tables.ts';
 import { runSuite } from '../command.ts';
-import { Run } from '../conduct/run.ts';
 import { openTestbed } from '../conduct/testbed.ts';
 import { barChart } from '../report/chart.ts';
 import { whole } from '../report/figures.ts';
@@ -44,16 +43,16 @@ export async function allSuite(args: readonly string[]): Promise<number> {
       name: 'all',
       rows: recordRows.map(({ id }) => id),
       contenders: async () => [...(await oursOnAllStores()), ...(await recordContenders())],
-      async measure(options, selection, say) {
-        const run = new Run(say);
+      async measure(options, selection, run) {
         const settings = settingsFor(options);
         const backends: Backend[] = [];
         for (const store of allStores) {
           const contenders = selection.contenders.filter((contender) => contender.store === store.id);
           if (contenders.length === 0) continue;
           const open = () => openTestbed(store.start);
-          await run.progress.part(store.id, () =>
+          const ofStore = await run.progress.part(store.id, () =>
             run.on(open, contenders, async (testbed) => {
+              const measured: Backend[] = [];
               for (const contender of contenders) {
                 run.progress.report(`  ${contender.name}`);
                 // A backend of one process has no hand-off to other processes.
@@ -63,11 +62,13 @@ export async function allSuite(args: readonly string[]): Promise<number> {
                 );
                 // One after another: with two at once, the rest of one would be in the other's figures.
                 const setup = { testbed, settings, contenders: [contender], progress: run.progress };
-                backends.push({ name: contender.name, ...(await measureRows(rows, setup)) });
+                measured.push({ name: contender.name, ...(await measureRows(rows, setup)) });
                 await testbed.endWorkers(contender);
               }
+              return measured;
             }),
           );
+          backends.push(...(ofStore ?? []));
         }
         const records = await measureRecords(run, options, selection.rows, selection.contenders);
         return run.report('all', { settings, backends, ...records });

@@ -9,7 +9,6 @@ import {
 import { compareContended } from '../compare/contended.ts';
 import { atLeast, rateChart, waitSpread } from '../compare/tables.ts';
 import { runSuite } from '../command.ts';
-import { Run } from '../conduct/run.ts';
 import { openTestbed } from '../conduct/testbed.ts';
 import { cohortContenders } from '../contenders/cohorts.ts';
 import { whole } from '../report/figures.ts';
@@ -61,24 +60,27 @@ export async function cohortSuite(args: readonly string[]): Promise<number> {
       name: 'cohorts',
       rows: rows.map(({ id }) => id),
       contenders: async () => cohortContenders,
-      async measure(options, selection, say) {
-        const run = new Run(say);
+      async measure(options, selection, run) {
         const settings = settingsOf(options);
         const measured = new Map<string, Comparison>();
         for (const [library, { store, turns }] of Object.entries(stores)) {
           const contenders = selection.contenders.filter(({ name }) => name.startsWith(`${library},`));
           if (contenders.length === 0) continue;
           const open = () => openTestbed(store.start);
-          await run.progress.part(library, () =>
+          const comparisons = await run.progress.part(library, () =>
             run.on(open, contenders, async (testbed) => {
+              const ofStore: Comparison[] = [];
               for (const row of rows.filter(({ id }) => selection.rows.has(id))) {
                 run.progress.report(`  ${library}: ${row.title}`);
-                const comparison = await compareContended(testbed, contenders, settings, { ...row, turns });
-                const before = measured.get(row.id)?.contenders ?? [];
-                measured.set(row.id, { ...comparison, contenders: [...before, ...comparison.contenders] });
+                ofStore.push(await compareContended(testbed, contenders, settings, { ...row, turns }));
               }
+              return ofStore;
             }),
           );
+          for (const comparison of comparisons ?? []) {
+            const before = measured.get(comparison.id)?.contenders ?? [];
+            measured.set(comparison.id, { ...comparison, contenders: [...before, ...comparison.contenders] });
+          }
         }
         return run.report('cohorts', { settings, comparisons: [...measured.values()] });
       },

@@ -1,5 +1,5 @@
 import { runSuite, type Selection } from '../command.ts';
-import { Run } from '../conduct/run.ts';
+import type { Run } from '../conduct/run.ts';
 import { openTestbed, type Testbed } from '../conduct/testbed.ts';
 import type { Worker } from '../conduct/worker.ts';
 import type { Contender } from '../contenders/contender.ts';
@@ -87,23 +87,25 @@ export async function growthSuite(args: readonly string[]): Promise<number> {
 async function measure(
   options: SettingsOptions,
   selection: Selection<Contender>,
-  say: (text: string) => void,
+  run: Run,
 ): Promise<GrowthReport> {
   const base = options.quick ? quick : full;
   const settings = { ...base, rounds: options.rounds ?? base.rounds };
-  const run = new Run(say);
   const curves: Curve[] = [];
   for (const store of allStores) {
     const contenders = selection.contenders.filter((contender) => contender.store === store.id);
     for (const contender of contenders) {
       const open = () => openTestbed(store.start);
       // Each on a fresh server: what another one left would count as its own.
-      await run.progress.part(contender.name, () =>
+      const grown = await run.progress.part(contender.name, () =>
         run.on(open, [contender], async (testbed) => {
-          if (selection.rows.has('waiters')) curves.push(await growWaiters(testbed, contender, settings));
-          if (selection.rows.has('leases')) curves.push(await growLeases(testbed, contender, settings));
+          const both: Curve[] = [];
+          if (selection.rows.has('waiters')) both.push(await growWaiters(testbed, contender, settings));
+          if (selection.rows.has('leases')) both.push(await growLeases(testbed, contender, settings));
+          return both;
         }),
       );
+      curves.push(...(grown ?? []));
     }
   }
   return run.report('growth', { settings, curves });

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { runSuite, type Selection } from '../command.ts';
-import { Run } from '../conduct/run.ts';
+import type { Run } from '../conduct/run.ts';
 import { buildFolder, type Language, languages, type Library } from '../languages/drivers.ts';
 import {
   type Figures,
@@ -81,6 +81,9 @@ const quick: Settings = {
 const KILLED_TTL_MS = 2_500;
 const IDLE_MS = 5_000;
 
+/** What is measured of this repository. */
+const OURS = ['@locks/core', '@locks/redis-ioredis', '@locks/redis-node'];
+
 const rows = [...scenarios.map(({ id }) => id), 'kill', 'idle', 'renewal'];
 
 /** `bench languages`: lock libraries of several languages on one Redis. Gives the exit code. */
@@ -102,11 +105,10 @@ export async function languagesSuite(args: readonly string[]): Promise<number> {
 async function measure(
   { quick: isQuick, rounds }: SettingsOptions,
   { rows: wanted, contenders: chosen }: Selection<Language>,
-  say: (text: string) => void,
+  run: Run,
 ): Promise<LanguagesReport> {
   const base = isQuick ? quick : full;
   const settings = { ...base, rounds: rounds ?? base.rounds };
-  const run = new Run(say);
   const absent: string[] = [];
   const all: Player[] = [];
   for (const language of chosen) {
@@ -115,7 +117,7 @@ async function measure(
     if (typeof built === 'string') absent.push(`${language.name}: ${built}`);
     else all.push(...language.libraries.map((library) => ({ language, library, command: built })));
   }
-  const figures = await run.on(openRedisTestbed, [], async (testbed) => {
+  const figures = await run.on(openRedisTestbed, [{ packages: OURS }], async (testbed) => {
     const control = new Redis(testbed.url);
     const { host: address } = new URL(testbed.url);
     const place: Place = { control, address, cores: testbed.pinning?.clients };
@@ -141,10 +143,9 @@ async function measureRows(
     const players = all.filter(({ library }) => takesPart(library, scenario));
     for (let round = 0; round < settings.rounds; round += 1) {
       for (const player of round % 2 === 0 ? players : players.toReversed()) {
-        await progress.part(`${scenario.id}: ${player.library.name}`, async () => {
-          const figures = await playRound(place, player, scenario, settings);
-          rounds.set(player, [...(rounds.get(player) ?? []), figures]);
-        });
+        const what = `${scenario.id}: ${player.library.name}, round ${round + 1}`;
+        const figures = await progress.part(what, () => playRound(place, player, scenario, settings));
+        if (figures !== undefined) rounds.set(player, [...(rounds.get(player) ?? []), figures]);
       }
     }
     for (const player of players) {
@@ -167,12 +168,13 @@ async function measureRows(
     if (!wanted.has(id)) return [];
     const singles: Single[] = [];
     for (const player of players) {
-      const values: number[] = [];
       const library = player.library.name;
-      await progress.part(`${id}: ${library}`, async () => {
-        for (let time = 0; time < times; time += 1) values.push(await play(player));
+      const values = await progress.part(`${id}: ${library}`, async () => {
+        const all: number[] = [];
+        for (let time = 0; time < times; time += 1) all.push(await play(player));
+        return all;
       });
-      if (values.length > 0) singles.push({ language: player.language.name, library, values });
+      if (values !== undefined) singles.push({ language: player.language.name, library, values });
     }
     return singles;
   };

@@ -3,7 +3,7 @@ import { floorOf, gapInPings, overlapsOf, typical } from '../compare/comparison.
 import { label } from '../compare/tables.ts';
 import type { WaitingResult } from '../compare/waiting.ts';
 import { runSuite } from '../command.ts';
-import { Run } from '../conduct/run.ts';
+import type { Run } from '../conduct/run.ts';
 import { openTestbed } from '../conduct/testbed.ts';
 import { contendersOf } from '../contenders/all.ts';
 import type { Contender } from '../contenders/contender.ts';
@@ -53,8 +53,7 @@ export async function recordsSuite(args: readonly string[]): Promise<number> {
       name: 'records',
       rows: recordRows.map(({ id }) => id),
       contenders: recordContenders,
-      async measure(options, { rows, contenders }, say) {
-        const run = new Run(say);
+      async measure(options, { rows, contenders }, run) {
         const measured = await measureRecords(run, options, rows, contenders);
         return run.report('records', { settings: recordSettings(options), ...measured });
       },
@@ -66,8 +65,8 @@ export async function recordsSuite(args: readonly string[]): Promise<number> {
 }
 
 /** Bursts have time to end: these stores take a few milliseconds for a request, and processes poll them. */
-function recordSettings({ quick, rounds }: SettingsOptions): Settings {
-  const base = settingsFor({ quick, rounds: rounds ?? (quick ? undefined : 3) });
+function recordSettings(options: SettingsOptions): Settings {
+  const base = settingsFor(options);
   return { ...base, warmUpMs: base.warmUpMs / 2, burstLimitMs: 15_000, turnsLimitMs: 15_000, rushTurns: 2 };
 }
 
@@ -87,17 +86,18 @@ export async function measureRecords(
       absent.push(absence);
       continue;
     }
-    await run.progress.part(store.id, () =>
+    const figures = await run.progress.part(store.id, () =>
       run.on(
         () => openTestbed(store.start),
         contenders,
         async (testbed) => {
           const chosen = recordRows.filter(({ id }) => rows.has(id));
           const setup = { testbed, settings: recordSettings(options), contenders, progress: run.progress };
-          records.push({ store: store.id, ...(await measureRows(chosen, setup)) });
+          return await measureRows(chosen, setup);
         },
       ),
     );
+    if (figures !== undefined) records.push({ store: store.id, ...figures });
   }
   return { records, absent };
 }

@@ -19,7 +19,7 @@ export interface Settings extends CompareSettings, RenewalTask {
 
 const full: Settings = {
   quick: false,
-  rounds: 5,
+  rounds: 3,
   warmUpMs: 5_000,
   warmUpBurstsMs: 2_000,
   leadInMs: 150,

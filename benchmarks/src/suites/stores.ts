@@ -2,7 +2,6 @@ import { type Comparison, type ContenderResult, floorOf } from '../compare/compa
 import type { TripsResult } from '../compare/trips.ts';
 import type { WaitingResult } from '../compare/waiting.ts';
 import { runSuite } from '../command.ts';
-import { Run } from '../conduct/run.ts';
 import { openTestbed, type Testbed } from '../conduct/testbed.ts';
 import { contendersOf } from '../contenders/all.ts';
 import type { StoreId } from '../contenders/contender.ts';
@@ -50,11 +49,9 @@ export async function runStoreSuite(suite: StoreSuite, args: readonly string[]):
       name,
       rows: rows.map(({ id }) => id),
       contenders: () => contendersOf(name),
-      async measure(options, wanted, say) {
-        const run = new Run(say);
+      async measure(options, wanted, run) {
         const { contenders } = wanted;
         const figures = await run.on(suite.open, contenders, async (testbed) => {
-          say(testbed.placement);
           const chosen = rows.filter(({ id }) => wanted.rows.has(id));
           const setup = { testbed, settings: settings(options), contenders, progress: run.progress };
           return await measureRows(chosen, setup);
