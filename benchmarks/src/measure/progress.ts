@@ -40,7 +40,8 @@ export class Progress {
       const result = await work();
       const seconds = (performance.now() - startedAt) / 1000;
       if (isOuter) this.#count(what, seconds);
-      if (isOuter && this.failures.length === failuresBefore) this.#checkpoint?.keep(what, { seconds, result });
+      if (isOuter && this.failures.length === failuresBefore)
+        this.#checkpoint?.keep(what, { seconds, result });
       return result;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

@@ -54,8 +54,7 @@ CREATE TABLE @schema@.clients (
   server_start pg_catalog.timestamptz
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         vacuum_truncate = false);
-CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'locks need transactions at read committed, not %', pg_catalog.current_setting('transaction_isolation')
@@ -65,8 +64,8 @@ BEGIN
   PERFORM 1 FROM @schema@.locks WHERE locks.name = p_name FOR UPDATE;
   RETURN FOUND;
 END $$;
-CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text DEFAULT NULL)
+    RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
   v_before @schema@.locks;
@@ -81,14 +80,15 @@ BEGIN
   SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   v_before := v_lock;
   IF v_lock.id IS NOT NULL THEN
-    IF v_lock.expires_at > v_moment THEN
+    IF v_lock.expires_at > v_moment AND v_lock.id IS DISTINCT FROM p_ended THEN
       RETURN '';
     END IF;
     v_lock.id := NULL;
+  ELSE
+    DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
+    SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
+      FROM @schema@.shares WHERE shares.name = p_name;
   END IF;
-  DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
-  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
-    FROM @schema@.shares WHERE shares.name = p_name;
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT waiters.*, CASE
         WHEN waiters.client = p_client THEN 'asks'
@@ -233,28 +233,39 @@ BEGIN
   END IF;
   RETURN 'q ' || v_token || ' ' || @schema@.ms_to_expiry(v_lock) || v_served;
 END $$;
-CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE sql
+CREATE FUNCTION @schema@.draw_again(p_name pg_catalog.bytea) RETURNS bigint LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_token bigint;
+BEGIN
   UPDATE @schema@.locks SET token = pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass)
-    WHERE locks.name = p_name RETURNING locks.token;
-$$;
+    WHERE locks.name = p_name RETURNING locks.token INTO v_token;
+  RETURN v_token;
+END $$;
 CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
-    p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp AS $$
+    p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  v_token bigint;
+BEGIN
   INSERT INTO @schema@.shares (name, id, kind, weight, token, granted_at, expires_at, label)
     VALUES (p_name, p_id, p_kind, p_weight, pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass), pg_catalog.clock_timestamp(),
             pg_catalog.clock_timestamp() + p_ttl_ms * interval '1 millisecond', p_label)
-    RETURNING token;
-$$;
+    RETURNING shares.token INTO v_token;
+  RETURN v_token;
+END $$;
 CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS double precision LANGUAGE sql AS $$
   SELECT (extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
           OPERATOR(pg_catalog.*) 1000)::double precision;
 $$;
-CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp AS $$
-  SELECT coalesce(@schema@.ms_until(CASE WHEN p_lock.id IS NOT NULL THEN p_lock.expires_at
-    ELSE (SELECT pg_catalog.min(shares.expires_at) FROM @schema@.shares WHERE shares.name = p_lock.name) END), -1);
-$$;
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE plpgsql AS $$
+DECLARE
+  v_ends timestamptz := p_lock.expires_at;
+BEGIN
+  IF p_lock.id IS NULL THEN
+    SELECT pg_catalog.min(shares.expires_at) INTO v_ends FROM @schema@.shares WHERE shares.name = p_lock.name;
+  END IF;
+  RETURN coalesce(@schema@.ms_until(v_ends), -1);
+END $$;
 CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.text LANGUAGE sql
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT kind || ' ' || weight || ' ' || coalesce(p_lock.permits, 0) FROM (
@@ -266,8 +277,7 @@ CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.t
   ) modes ORDER BY rank LIMIT 1;
 $$;
 CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_lock @schema@.locks;
   v_waiter record;
@@ -370,13 +380,13 @@ CREATE FUNCTION @schema@.release(p_name pg_catalog.bytea, p_id pg_catalog.text, 
 DECLARE
   v_live boolean;
 BEGIN
-  DELETE FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id AND NOT locks.queued
-    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
-  IF FOUND THEN
-    RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
-  END IF;
   IF NOT @schema@.enter(p_name) THEN
     RETURN 'n';
+  END IF;
+  SELECT locks.expires_at > pg_catalog.clock_timestamp() INTO v_live
+    FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id;
+  IF FOUND THEN
+    RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client, p_id);
   END IF;
   v_live := @schema@.end_hold(p_name, p_id);
   IF v_live IS NULL THEN
@@ -384,8 +394,7 @@ BEGIN
   END IF;
   RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
 END $$;
-CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_live boolean;
 BEGIN
@@ -451,8 +460,8 @@ BEGIN
   END LOOP;
   RETURN pg_catalog.array_to_string(v_answers, '');
 END $$;
-CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_ms double precision)
+    RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN

@@ -1,7 +1,8 @@
 -- Version 1: the tables, then the functions in the other files. "@schema@" stands for the schema that the user named.
 -- Times are of the server's clock: clock_timestamp(), since now() is the start of a transaction. Names are UTF-8 bytes.
--- The caller's search_path is never used: a role that may create objects could put its own in front there. Each function
--- sets its own path (pg_temp last, which would otherwise come first for tables), and qualifies types and what it calls.
+-- The caller's search_path is never used: a role that may create objects could put its own in front there. Each function that
+-- clients call sets its own path (pg_temp last, which would otherwise come first for tables), and qualifies types and what it
+-- calls. Functions in PL/pgSQL that only these call run in their path: setting it again takes 25 µs.
 -- Kinds: 0 exclusive, 1 shared, 2 permit. Transactions lock rows in this order: rows of `locks` by name, each followed by
 -- its `shares`, and last a row of `clients`.
 

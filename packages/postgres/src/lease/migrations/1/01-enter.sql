@@ -1,7 +1,6 @@
 -- Locks the row of a resource; false when nobody holds it or waits for it. The transaction must be at read committed: every
 -- later statement must see what the transactions committed that had the row locked before.
-CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.enter(p_name pg_catalog.bytea) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'locks need transactions at read committed, not %', pg_catalog.current_setting('transaction_isolation')

@@ -1,10 +1,11 @@
--- Serves a resource that the caller has locked: ends expired holds, hands the lock off to the head of the queue for as long
--- as the head fits, and removes a resource that nobody uses. A hand-off lasts for the ttl of its waiter.
+-- Serves a resource that the caller has locked: ends expired holds, and the exclusive hold of p_ended, hands the lock off to the
+-- head of the queue for as long as the head fits, and removes a resource that nobody uses. A hand-off lasts for the ttl of its
+-- waiter.
 -- Waiters of the calling client, p_client, are handed the lock in the reply: a line feed and "id token" each. Those of a
 -- client that listens are notified on its channel with "id token". A head whose client does not listen takes the free lock
 -- at its next check. A head whose client died is removed: the session of its listener has ended, or its last check was 3 s ago.
-CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text DEFAULT NULL)
+    RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
   v_before @schema@.locks;
@@ -19,15 +20,17 @@ BEGIN
   SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   v_before := v_lock;
   IF v_lock.id IS NOT NULL THEN
-    IF v_lock.expires_at > v_moment THEN
+    IF v_lock.expires_at > v_moment AND v_lock.id IS DISTINCT FROM p_ended THEN
       RETURN '' /* no hand-offs */;
     END IF;
+    -- Nobody shares what one held alone.
     v_lock.id := NULL;
+  ELSE
+    -- Delete before counting: the delete waits for a renewal under way, and then sees the new end of the hold.
+    DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
+    SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
+      FROM @schema@.shares WHERE shares.name = p_name;
   END IF;
-  -- Delete before counting: the delete waits for a renewal under way, and then sees the new end of the hold.
-  DELETE FROM @schema@.shares WHERE shares.name = p_name AND shares.expires_at <= v_moment;
-  SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(shares.weight), 0) INTO v_holders, v_weights
-    FROM @schema@.shares WHERE shares.name = p_name;
 
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT waiters.*, CASE

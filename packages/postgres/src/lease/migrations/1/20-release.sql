@@ -5,14 +5,14 @@ CREATE FUNCTION @schema@.release(p_name pg_catalog.bytea, p_id pg_catalog.text, 
 DECLARE
   v_live boolean;
 BEGIN
-  -- An enqueue under way locks this row. PostgreSQL checks the conditions again once that has committed, so no waiter is missed.
-  DELETE FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id AND NOT locks.queued
-    RETURNING locks.expires_at > pg_catalog.clock_timestamp() INTO v_live;
-  IF FOUND THEN
-    RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END;
-  END IF;
   IF NOT @schema@.enter(p_name) THEN
     RETURN 'n';
+  END IF;
+  -- An exclusive hold that `serve` ends by itself costs one update, and not two.
+  SELECT locks.expires_at > pg_catalog.clock_timestamp() INTO v_live
+    FROM @schema@.locks WHERE locks.name = p_name AND locks.id = p_id;
+  IF FOUND THEN
+    RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client, p_id);
   END IF;
   v_live := @schema@.end_hold(p_name, p_id);
   IF v_live IS NULL THEN
@@ -22,8 +22,7 @@ BEGIN
 END $$;
 
 -- Ends a hold of a resource that the caller has locked. Reply: whether the hold was live; null: there was none.
-CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_live boolean;
 BEGIN

@@ -19,8 +19,8 @@ BEGIN
 END $$;
 
 -- Lets the live hold of one grant end p_ms from now. Reply: whether there is one.
-CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_ms double precision) RETURNS boolean LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION @schema@.extend(p_name pg_catalog.bytea, p_id pg_catalog.text, p_token bigint, p_ms double precision)
+    RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_at CONSTANT timestamptz := pg_catalog.clock_timestamp() + p_ms * interval '1 millisecond';
 BEGIN
