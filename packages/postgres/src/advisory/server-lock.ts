@@ -42,6 +42,7 @@ export class ServerLock {
     try {
       await session.ask(
         {
+          name: `locks-wait-${mode}`,
           text: `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#claimMs}', false),
               pg_catalog.pg_advisory_lock${suffix(mode)}($1::bigint)`,
           values: [this.key],
@@ -59,7 +60,7 @@ export class ServerLock {
   async #confirm(session: AdvisorySession): Promise<string | null> {
     const text = `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#timeoutMs}', false), ${this.#tokens?.expression ?? 'NULL'}`;
     try {
-      const [[, token = null] = []] = await session.ask({ text });
+      const [[, token = null] = []] = await session.ask({ name: 'locks-confirm', text });
       return token;
     } catch (error) {
       session.end(error);
