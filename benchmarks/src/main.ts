@@ -6,6 +6,7 @@ import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { recordsSuite } from './suites/records.ts';
 import { redisSuite } from './suites/redis.ts';
+import { sizingSuite } from './suites/sizing.ts';
 import { runStoreSuite, suiteOf } from './suites/stores.ts';
 import { telemetrySuite } from './suites/telemetry.ts';
 import { etcdStore } from './stores/etcd.ts';
@@ -24,6 +25,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   records: recordsSuite,
   cohorts: cohortSuite,
   growth: growthSuite,
+  sizing: sizingSuite,
   languages: languagesSuite,
   telemetry: telemetrySuite,
   cluster: clusterSuite,

@@ -68,6 +68,7 @@ const GROUPS: readonly Group[] = [
       'docs/guides/production.md',
       'docs/troubleshooting.md',
       'docs/guides/operating.md',
+      'docs/sizing.md',
       'docs/telemetry.md',
       'docs/support.md',
       'docs/histories.md',

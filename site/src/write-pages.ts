@@ -29,6 +29,7 @@ export function writePages(documents: readonly RepositoryDocument[]): void {
   const home = homePage(readHome());
   writePage('index', home.frontmatter, targets.rewrite(HOME, home.text));
   writeGenerated('numbers.json', readHomeNumbers());
+  writeGenerated('sizing.json', JSON.parse(readRepositoryFile('benchmarks/results/sizing.json')).figures);
   writeGenerated('repository.json', { url: repositoryUrl() });
   writePage('playground', { title: 'Playground', aside: false }, PLAYGROUND);
   for (const path of [...targets.sources]) {

@@ -20,6 +20,8 @@ export interface TestbedServer {
     readonly addresses: readonly Address[];
     urlAt(addresses: readonly Address[]): string;
   };
+  /** Of a server on this machine. */
+  readonly pid?: number;
   /** How many bytes of memory the server uses, or of its disk where it keeps its data there. */
   storedBytes?(): Promise<number | undefined>;
   /** Every key of Redis. */

@@ -79,7 +79,8 @@ export const etcd3: Client<import('etcd3').Etcd3> = {
   packages: ['etcd3'],
   async connect(hosts) {
     const { Etcd3 } = await import('etcd3');
-    const client = new Etcd3({ hosts });
+    // Clients of one process share a connection otherwise, and a dead one is kept: docs/backends/etcd.md.
+    const client = new Etcd3({ hosts, grpcOptions: { 'grpc.use_local_subchannel_pool': 1 } });
     return { client, ping: async () => client.get('ping'), close: () => client.close() };
   },
 };

@@ -13,6 +13,8 @@ export interface ReportHead {
   readonly settings: { readonly rounds: number; readonly quick: boolean };
   /** What was measured of this repository. */
   readonly code?: Code;
+  /** What other pages reckon with. */
+  readonly figures?: unknown;
   /** How long each row or contender took. */
   readonly seconds?: Readonly<Record<string, number>>;
   /** What was asked for and broke off, and why. */

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { changedSince, type Code } from '../measure/code.ts';
+import { problemsOfSizingPage, writeSizingPage } from '../sizing/page.ts';
 import { type Chart, pictureLink } from './chart.ts';
 import { chartSvg, figureText } from './chart-svg.ts';
 import { isNoisy, type ReportHead } from './head.ts';
@@ -26,6 +27,7 @@ interface Results {
   readonly code?: Code;
   readonly seconds?: Readonly<Record<string, number>>;
   readonly charts: readonly Chart[];
+  readonly figures?: unknown;
 }
 
 /**
@@ -43,13 +45,14 @@ export function writeResults(head: ReportHead, sections: readonly Section[]): vo
     ...(head.code && { code: head.code }),
     ...(head.seconds && { seconds: head.seconds }),
     charts,
+    ...(head.figures !== undefined && { figures: head.figures }),
   };
   mkdirSync(join(root, 'results'), { recursive: true });
   writeFileSync(join(root, `results/${head.suite}.json`), `${JSON.stringify(results, undefined, 2)}\n`);
   writePictures();
 }
 
-/** Draws all results, removes other pictures, and lists the runs in the README. */
+/** Draws all results, removes other pictures, lists the runs in the README, and writes the tables of docs/sizing.md. */
 export function writePictures(): void {
   mkdirSync(join(root, 'pictures'), { recursive: true });
   const all = readResults();
@@ -61,6 +64,7 @@ export function writePictures(): void {
   const pictures = picturesOf(all);
   for (const file of otherFiles(pictures)) rmSync(join(root, file));
   for (const [file, text] of pictures) writeFileSync(join(root, file), text);
+  writeSizingPage();
 }
 
 /** Where pictures differ from the results, and documents from either. */
@@ -77,6 +81,7 @@ export function problemsOfPictures(): string[] {
     ...otherFiles(pictures).map((file) => `${file} has no results`),
     ...all.flatMap(problemsOfTables),
     ...DOCUMENTS.flatMap((file) => problemsOfDocument(file, all)),
+    ...problemsOfSizingPage(),
   ];
 }
 

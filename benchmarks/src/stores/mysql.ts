@@ -3,11 +3,15 @@ import mysql from 'mysql2/promise';
 import { meterOf } from '../measure/meter.ts';
 import { describedServer, type Store } from './store.ts';
 
+/** The files of the tables. */
+const TABLES = `SELECT SUM(FILE_SIZE) AS bytes FROM information_schema.INNODB_SYS_TABLESPACES WHERE NAME LIKE 'locks/%'`;
+
 export const mysqlStore: Store = {
   id: 'mysql',
   counting: "`SHOW GLOBAL STATUS LIKE 'Com_%'`: the statements that clients sent",
-  async start() {
-    return await describedServer(await startMariadb(), async (server) => {
+  async start(connections) {
+    const args = connections === undefined ? [] : [`--max-connections=${connections}`];
+    return await describedServer(await startMariadb({ args }), async (server) => {
       const control = await mysql.createConnection(server.urlOf('admin'));
       const [versions] = await control.query<mysql.RowDataPacket[]>('SELECT VERSION() AS version');
       return {
@@ -31,6 +35,10 @@ export const mysqlStore: Store = {
         network: {
           addresses: [server],
           urlAt: ([at]) => `mysql://app@${at?.host}:${at?.port}/locks`,
+        },
+        async storedBytes() {
+          const [rows] = await control.query<mysql.RowDataPacket[]>(TABLES);
+          return Number(rows[0]?.['bytes']);
         },
         versions: { mariadb: String(versions[0]?.['version']).split('-')[0] as string },
         async stop() {

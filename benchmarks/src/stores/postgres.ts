@@ -13,8 +13,9 @@ export const postgresStore: Store = {
   id: 'postgres',
   counting:
     '`pg_stat_statements`: the calls of every statement that a client sent; not those inside functions',
-  async start() {
+  async start(connections) {
     const settings = {
+      ...(connections !== undefined && { max_connections: connections }),
       shared_preload_libraries: 'pg_stat_statements',
       'pg_stat_statements.track': 'top',
     };

@@ -1,4 +1,4 @@
-import { startRedis } from '@locks/test-servers';
+import { type RedisServer, startRedis } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { openTestbed, type Testbed, type TestbedServer } from '../conduct/testbed.ts';
 import { redisMeter } from '../measure/redis-meter.ts';
@@ -28,7 +28,7 @@ export async function openRedisTestbed(): Promise<Testbed> {
 
 async function watched(
   urls: readonly string[],
-  addresses: NonNullable<TestbedServer['network']>['addresses'] = [],
+  servers: readonly RedisServer[] = [],
   stop = async (): Promise<void> => {},
 ): Promise<TestbedServer> {
   const control = new Redis(urls[0] as string);
@@ -37,8 +37,9 @@ async function watched(
   return {
     url: urls.join(' '),
     meter: redisMeter(control),
+    ...(servers[0] && { pid: servers[0].pid }),
     network: {
-      addresses,
+      addresses: servers,
       urlAt: (at) => at.map(({ host, port }) => `redis://${host}:${port}`).join(' '),
     },
     storedBytes: async () => Number(await info('memory', /^used_memory:(\d+)/m)),

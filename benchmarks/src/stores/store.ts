@@ -6,16 +6,18 @@ export interface Store {
   readonly id: Exclude<StoreId, 'kinds' | 'cohorts'>;
   /** How the operations are counted, for the reader. */
   readonly counting: string;
-  start(): Promise<TestbedServer>;
+  /** @param connections - for how many it is configured, where its default is fewer */
+  start(connections?: number): Promise<TestbedServer>;
 }
 
 /** What `describe` says of a server that was started; it is stopped where that fails. */
-export async function describedServer<S extends { stop(): Promise<void> }>(
+export async function describedServer<S extends { readonly pid?: number; stop(): Promise<void> }>(
   server: S,
   describe: (server: S) => Promise<Omit<TestbedServer, 'stop'> & Partial<Pick<TestbedServer, 'stop'>>>,
 ): Promise<TestbedServer> {
   try {
-    return { stop: () => server.stop(), ...(await describe(server)) };
+    const { pid } = server;
+    return { ...(pid !== undefined && { pid }), stop: () => server.stop(), ...(await describe(server)) };
   } catch (error) {
     await server.stop();
     throw error;

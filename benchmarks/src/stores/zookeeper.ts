@@ -20,6 +20,7 @@ export const zookeeperStore: Store = {
           addresses: [server],
           urlAt: ([at]) => `${at?.host}:${at?.port}`,
         },
+        storedBytes: () => server.figure('approximate_data_size'),
         versions: { zookeeper: version },
       };
     });

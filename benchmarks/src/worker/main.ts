@@ -5,6 +5,7 @@ import type { Session } from '../contenders/contender.ts';
 import { readCounts } from '../measure/client-counts.ts';
 import { contend } from './contend.ts';
 import { coreCost } from './core-cost.ts';
+import { Fleet } from './fleet.ts';
 import { loop } from './loop.ts';
 import { ManyLocks } from './many-locks.ts';
 import type { WorkerMethods } from './methods.ts';
@@ -12,6 +13,7 @@ import { measurePings } from './ping.ts';
 
 let session: Session | undefined;
 let many: ManyLocks | undefined;
+let fleet: Fleet | undefined;
 
 const methods: WorkerMethods = {
   async open(store, contender, url) {
@@ -36,8 +38,20 @@ const methods: WorkerMethods = {
   churn: (count, lanes) => opened(many).churn(count, lanes),
   coreCost,
   holdMore: (count, lanes) => opened(many).holdMore(count, lanes),
+  list: () => opened(many).list(),
   join: (name, waiters) => opened(many).join(name, waiters),
   serve: () => opened(many).serve(),
+  async cpu() {
+    const { user, system } = process.cpuUsage();
+    return user + system;
+  },
+  async openFleet(task) {
+    fleet = await Fleet.open(task);
+    return fleet.heapBytesEach;
+  },
+  holdInFleet: () => opened(fleet).hold(),
+  waitInFleet: () => opened(fleet).wait(),
+  isFleetIntact: async () => opened(fleet).isIntact,
 };
 
 function opened<T>(resource: T | undefined): T {

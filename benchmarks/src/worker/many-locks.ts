@@ -128,6 +128,13 @@ export class ManyLocks {
     );
   }
 
+  async list(): Promise<number> {
+    if (!this.#locks.capabilities.features.includes('list')) return 0;
+    let listed = 0;
+    for await (const { holders } of this.#locks.list()) listed += Math.sign(holders.length);
+    return listed;
+  }
+
   async join(name: string, waiters: number): Promise<Grown> {
     const lock = this.#locks.lock(name);
     const enter = async (): Promise<void> => {
@@ -151,7 +158,7 @@ export class ManyLocks {
 }
 
 /** Resolves when so many acquisitions have found their lock contended from now on. */
-async function untilContended(waiters: number): Promise<void> {
+export async function untilContended(waiters: number): Promise<void> {
   if (waiters === 0) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   let queued = 0;
@@ -180,13 +187,13 @@ function* numbered(prefix: string, count: number): Generator<string> {
   for (let index = 0; index < count; index += 1) yield `${prefix}:${index}`;
 }
 
-function heapInUse(): number {
+export function heapInUse(): number {
   if (globalThis.gc === undefined) throw new Error('Start this process with --expose-gc.');
   for (let pass = 0; pass < 4; pass += 1) globalThis.gc();
   return process.memoryUsage().heapUsed;
 }
 
-async function inLanes<T>(
+export async function inLanes<T>(
   items: Iterable<T>,
   each: (item: T) => Promise<unknown>,
   lanes = LANES,

@@ -33,10 +33,36 @@ export interface WorkerMethods {
   coreCost(pairs: number): Promise<CoreCost>;
   /** Acquires and keeps so many more locks, each with a name of its own. */
   holdMore(count: number, lanes: number): Promise<Grown>;
+  /** Lists what is held or waited for; gives how much that is, 0 where the store has no such list. */
+  list(): Promise<number>;
   /** Takes a lock, and lets so many waiters ask for it at once; resolves when all of them queue. */
   join(name: string, waiters: number): Promise<Grown>;
   /** Releases that lock, and resolves with the milliseconds until all who queue have entered and left, one after the other. */
   serve(): Promise<number>;
+
+  /** Processor time of this process since it began, in microseconds. */
+  cpu(): Promise<number>;
+  /** Opens many lock managers, each with a client of its own; gives the bytes of the heap that each uses. */
+  openFleet(task: FleetTask): Promise<number>;
+  /** Each of them acquires a lock, and keeps it. */
+  holdInFleet(): Promise<void>;
+  /** Each of them waits for the lock of the next one; resolves when all of them queue, or one has entered. */
+  waitInFleet(): Promise<void>;
+  /** Whether none has entered until now: no lease has ended. */
+  isFleetIntact(): Promise<boolean>;
+}
+
+/** The managers of one process, which are a part of all. */
+export interface FleetTask {
+  readonly store: StoreId;
+  readonly contender: string;
+  readonly url: string;
+  readonly ttlMs: number;
+  /** The number of the first. */
+  readonly first: number;
+  readonly count: number;
+  /** How many all processes have together. */
+  readonly total: number;
 }
 
 /** What more of something cost the client. */

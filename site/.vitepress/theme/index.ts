@@ -3,6 +3,7 @@ import DefaultTheme from 'vitepress/theme';
 import HomeNumbers from './components/HomeNumbers.vue';
 import HomeSource from './components/HomeSource.vue';
 import PlayGround from './components/PlayGround.vue';
+import SizingCalculator from './components/SizingCalculator.vue';
 import TableFilter from './components/TableFilter.vue';
 import WhichBackend from './components/WhichBackend.vue';
 import './style.css';
@@ -13,6 +14,7 @@ export default {
     app.component('HomeNumbers', HomeNumbers);
     app.component('HomeSource', HomeSource);
     app.component('PlayGround', PlayGround);
+    app.component('SizingCalculator', SizingCalculator);
     app.component('TableFilter', TableFilter);
     app.component('WhichBackend', WhichBackend);
   },

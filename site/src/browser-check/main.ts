@@ -20,6 +20,7 @@ const AUDITED = [
   'benchmarks.html',
   'benchmarks/languages.html',
   'playground.html',
+  'sizing.html',
   'spec.html',
   'backends/redis.html',
   'guides/fencing.html',

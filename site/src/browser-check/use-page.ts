@@ -12,6 +12,17 @@ export const uses: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     expect(left.join() === 'postgres, advisory', `two answers left ${left.join(' and ')} of ${all}`);
   },
 
+  'sizing.html': async (page) => {
+    const share = async () => Number.parseFloat((await page.locator('.sizing-share').textContent()) ?? '');
+    const before = await share();
+    await page.getByLabel('Acquires a second').fill('5000');
+    await page.waitForFunction(
+      (text) => document.querySelector('.sizing-share')?.textContent !== text,
+      `${before.toFixed(1)} %`,
+    );
+    expect((await share()) > before, 'more acquires cost the server no more');
+  },
+
   'compatibility.html': useFilter,
 
   'playground.html': async (page) => {

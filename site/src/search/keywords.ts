@@ -15,6 +15,7 @@ export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   'docs/guides/ttl-and-wait.md': ['watchdog', 'waitMs', 'ttlMs', 'maxWaiters', 'newestWins', 'debounce'],
   'docs/guides/kinds-of-locks.md': ['semaphore', 'readers', 'mutex'],
   'docs/redlock-compat.md': ['redlock'],
+  'docs/sizing.md': ['capacity', 'calculator', 'maxclients'],
   'docs/backends/redis.md': ['NX', 'valkey'],
   'docs/backends/postgres-advisory.md': ['advisory'],
   'docs/hosted-stores.md': ['ElastiCache', 'upstash', 'aurora', 'supabase', 'serverless'],

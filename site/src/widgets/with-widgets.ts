@@ -10,6 +10,8 @@ export function withWidgets(file: string, text: string): PageExtras {
   switch (file) {
     case 'docs/choosing-a-backend.md':
       return { text: text.replace(/^## Five questions$/m, '$&\n\n<WhichBackend />'), frontmatter: {} };
+    case 'docs/sizing.md':
+      return { text: text.replace(/^## Your load$/m, '$&\n\n<SizingCalculator />'), frontmatter: {} };
     case 'docs/compatibility.md':
     case 'docs/generated/compatibility-cases.md':
     case 'docs/generated/guarantees.md':
