@@ -58,7 +58,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['etcd-backend.ts'],
     ['composition.ts'],
-    ['{local-waiters,attempts,enqueue-batches,holdings,hold-renewer,resource-states}.ts'],
+    ['{local-waiters,local-hand-offs,attempts,enqueue-batches,holdings,hold-renewer,resource-states}.ts'],
     ['{acquisitions,acquisition,hold-writes,txn-branches,key-removals}.ts', '{waiter-session,lease}*.ts'],
     ['{keep-alive-stream,watch-stream}.ts'],
     ['{txn-responses,conditions,queue-turns}.ts'],

@@ -4,7 +4,7 @@ import type { QueuePosition } from './etcd-entry.ts';
 import type { KeyRange, Keys } from './keys.ts';
 import type { EtcdLease } from './lease-pool.ts';
 import type { EtcdWaiterSession } from './waiter-session.ts';
-import type { Watch } from './watch-stream.ts';
+import type { Watch, WatchEvent } from './watch-stream.ts';
 
 /** The state of one hold, as this backend knows it. */
 export interface EtcdHold {
@@ -51,6 +51,8 @@ export class Acquisition implements LocalWaiter {
   woken = false;
   /** The function that ends the watch for the turn of this waiter. */
   stopWatching: (() => void) | undefined;
+  /** The exclusive waiter of this process behind this acquisition: it hears of the end by `reportEnd`, and asks the server for no watch. */
+  next: { readonly waiter: Acquisition; readonly notify: (event: WatchEvent) => void } | undefined;
   /** The key that this waiter watches, so that the same watch is not made twice. */
   watchedKey: string | undefined;
   /** Whether a request that may write the key is under way, was not answered, or was sent more than once. */
@@ -113,9 +115,15 @@ export class Acquisition implements LocalWaiter {
     if (this.ended) throw new Error(`The acquisition ${acquisitionId} was abandoned meanwhile.`);
   }
 
+  /** Tells the next waiter of this process that this acquisition ended, or that it must look (docs/spec.md §7.3). */
+  reportEnd(event: WatchEvent = { type: 'unknown' }): void {
+    this.next?.notify(event);
+  }
+
   lose(reason: LossReason): void {
     this.ended = true;
     this.#lost = true;
     this.hold?.lost.abort(reason);
+    this.reportEnd();
   }
 }

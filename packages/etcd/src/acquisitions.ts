@@ -5,6 +5,8 @@ import type { Keys } from './keys.ts';
 const SWEEP_MS = 5_000;
 /** The time after which core does not repeat the abandon of an id. */
 const ABANDONED_MS = 60_000;
+/** The most resources of one transaction: a server accepts 128 operations. */
+const MOST_AT_ONCE = 100;
 
 /** The acquisitions of one backend that hold, wait, or have an attempt under way. */
 export class Acquisitions {
@@ -89,4 +91,20 @@ export class Acquisitions {
       acquisition.holdWatch?.stop();
     }
   }
+}
+
+/** Groups waiters by resource, and the groups into chunks for one transaction each. */
+export function byResource(acquisitions: readonly Acquisition[]): Acquisition[][][] {
+  const groups = new Map<string, Acquisition[]>();
+  for (const acquisition of acquisitions) {
+    if (acquisition.position === undefined) continue;
+    const { resource } = acquisition.request;
+    const others = groups.get(resource);
+    if (others === undefined) groups.set(resource, [acquisition]);
+    else others.push(acquisition);
+  }
+  const resources = [...groups.values()];
+  return Array.from({ length: Math.ceil(resources.length / MOST_AT_ONCE) }, (_, chunk) =>
+    resources.slice(chunk * MOST_AT_ONCE, (chunk + 1) * MOST_AT_ONCE),
+  );
 }

@@ -2,7 +2,7 @@ import type { Call, Conflict, Grant } from '@locks/core/backend';
 import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { type ResourceView, entriesAt, keysAt, nestedKeys, revisionOf } from './txn-responses.ts';
+import { type ResourceView, entriesAt, keysAt, revisionOf, withOthers } from './txn-responses.ts';
 import {
   absent,
   exclusiveHold,
@@ -14,13 +14,13 @@ import {
   when,
   modifiedAt,
 } from './conditions.ts';
-import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
+import type { EtcdEntry } from './etcd-entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { HoldResult, HoldWrites } from './hold-writes.ts';
 import type { EtcdLease, LeasePool } from './lease-pool.ts';
 import { EnqueueBatches } from './enqueue-batches.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
-import { conflictWith, inQueueOrder, positionOf, type EtcdTurn, QueueTurns, turnOf } from './queue-turns.ts';
+import { conflictWith, positionOf, type EtcdTurn, QueueTurns, turnOf } from './queue-turns.ts';
 import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 import {
@@ -276,21 +276,24 @@ export class Attempts {
       // Another client was granted the same id: the code below asks how long its lease lasts.
       if (answer?.own?.held !== true) return answer;
     }
+    const others = read(acquisition.range);
+    const queues = session === undefined ? [] : queueBranches([acquisition], session, lease === undefined);
     const branches = [
       ...(lease === undefined ? [] : holdBranches(acquisition, lease)),
-      ...(session === undefined ? [] : queueBranches([acquisition], session, lease === undefined)),
+      ...queues.map(({ conditions, writes }) => ({ conditions, writes: [...writes, others] })),
     ];
     if (session !== undefined) acquisition.session = session;
     const operations = [
-      firstMatching(branches),
-      read(acquisition.range),
+      // A free lock is granted without a read of its range: the server would search all its earlier keys once more.
+      firstMatching(branches, [others]),
+      read({ key: acquisition.key }),
       ...(session === undefined ? [] : [readMarker(session)]),
     ];
     const sent = await this.#writes.send([acquisition], lease === undefined ? [] : [lease], operations, call);
     if (sent === undefined) return undefined;
     if (session !== undefined) this.#sessions.seen(session, keysAt(sent.response, 2)[0]);
     const [answer] = await this.#writes.readResults([acquisition], sent, call);
-    return answer;
+    return answer && withOthers(answer, sent.response, 0);
   }
 
   async #claimWith(
@@ -299,15 +302,13 @@ export class Attempts {
     conditions: ICompare[],
     call: Call,
   ): Promise<HoldResult[] | undefined> {
-    const { key, range, request } = acquisition;
+    const { key, range } = acquisition;
     // The other entries are read only if the claim fails: a hand-off in a long queue must not read all of it.
     const operations = [when(conditions, [putHold(acquisition, lease)], [read(range)]), read({ key })];
     const sent = await this.#writes.send([acquisition], [lease], operations, call);
     if (sent === undefined) return undefined;
     const [answer] = await this.#writes.readResults([acquisition], sent, call);
-    if (answer === undefined || answer.own === undefined || answer.own.held) return answer && [answer];
-    const entries = inQueueOrder(nestedKeys(sent.response, 0).map(decodeEntry));
-    return [{ ...answer, others: entries.filter((entry) => entry.acquisitionId !== request.acquisitionId) }];
+    return answer && [withOthers(answer, sent.response, 0)];
   }
 
   /** Writes all of the given holds in one transaction, or none. */
@@ -319,13 +320,15 @@ export class Attempts {
     also: readonly IRequestOp[] = [],
   ): Promise<{ grants: readonly Grant[] | undefined; answers: readonly ResourceView[] } | undefined> {
     const puts = acquisitions.map((each, index) => putHold(each, leases[index] as EtcdLease));
+    const reads = acquisitions.map(({ range }) => read(range));
     const operations = [
-      when(conditions, [...also, ...puts]),
-      ...acquisitions.map(({ range }) => read(range)),
+      when(conditions, [...also, ...puts], reads),
+      ...acquisitions.map(({ key }) => read({ key })),
     ];
     const sent = await this.#writes.send(acquisitions, leases, operations, call);
     if (sent === undefined) return undefined;
-    const answers = await this.#writes.readResults(acquisitions, sent, call);
+    const results = await this.#writes.readResults(acquisitions, sent, call);
+    const answers = results.map((each, index) => withOthers(each, sent.response, 0, index));
     const grants = answers.map(({ grant }) => grant).filter((grant) => grant !== undefined);
     return { grants: grants.length === acquisitions.length ? grants : undefined, answers };
   }
@@ -379,6 +382,7 @@ export class Attempts {
 
   #notQueued(acquisition: Acquisition): { readonly status: 'not-queued' } {
     this.#sessions.dequeued(acquisition);
+    acquisition.reportEnd();
     return { status: 'not-queued' };
   }
 

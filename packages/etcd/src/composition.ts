@@ -7,6 +7,7 @@ import { Holdings } from './holdings.ts';
 import { KeepAliveStream } from './keep-alive-stream.ts';
 import { Keys } from './keys.ts';
 import { LeasePool } from './lease-pool.ts';
+import { LocalHandOffs } from './local-hand-offs.ts';
 import { EtcdLocalWaiters } from './local-waiters.ts';
 import type { CheckedEtcdOptions, EtcdClientSource } from './options.ts';
 import { ResourceStates } from './resource-states.ts';
@@ -32,7 +33,8 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
   const attempts = new Attempts(port, leases, sessions, acquisitions, writes);
   const holdings = new Holdings(port, watches, leases, sessions, acquisitions);
   const renewer = new HoldRenewer(port, leases, holdings, acquisitions, keys);
-  const waiters = new EtcdLocalWaiters(port, watches, attempts, holdings, acquisitions);
+  const handOffs = new LocalHandOffs(leases, writes);
+  const waiters = new EtcdLocalWaiters(port, watches, attempts, handOffs, holdings, acquisitions);
   // The only report upwards: the session's heartbeat and loss.
   sessions.reportTo(waiters);
   const states = new ResourceStates(port, keys);

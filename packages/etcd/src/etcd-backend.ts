@@ -139,7 +139,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
 
   async release(grant: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const acquisition = this.#parts.acquisitions.get(grant.request.acquisitionId);
-    if (acquisition?.hold !== undefined) return await this.#parts.holdings.release(acquisition, call);
+    if (acquisition?.hold !== undefined) return await this.#parts.waiters.release(acquisition, call);
     // Another client was granted the lock, or this backend lost it: only the key tells.
     const key = this.#keyOf(grant.request);
     const { succeeded } = await this.#parts.port.txn(

@@ -18,7 +18,7 @@ import { isFromCurrentLeader } from './lease-validity.ts';
 import type { Holdings } from './holdings.ts';
 import type { KeepAliveReply } from './keep-alive-stream.ts';
 import type { Keys } from './keys.ts';
-import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { type EtcdLease, foreignLease, type LeasePool } from './lease-pool.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
 import { isAheadOfQueue, markSteal } from './txn-branches.ts';
 
@@ -194,7 +194,6 @@ export class HoldRenewer {
     // Another renewal that read the key before this answer may have moved the key on.
     if (hold.lease !== from && hold.lease !== lease) return undefined;
     this.#moved(acquisition, hold, lease);
-    lease.fresh = false;
     const validForMs = lease.ttlSeconds * 1_000;
     hold.endsAt = performance.now() + validForMs;
     return { status: 'held', validForMs };
@@ -231,5 +230,5 @@ function isFor({ wantedSeconds }: EtcdLease, ttlMs: number): boolean {
 }
 
 function leaseAt({ lease }: IKeyValue): EtcdLease {
-  return { id: lease, wantedSeconds: 0, ttlSeconds: 0, grantedFrom: 0, fresh: false, endsAt: 0 };
+  return foreignLease(lease, 0);
 }

@@ -5,7 +5,7 @@ import { type ResourceView, viewOf, termOf } from './txn-responses.ts';
 import type { EtcdEntry } from './etcd-entry.ts';
 import { type EtcdPort, SendCount } from './etcd-port.ts';
 import { holdOf, keepAliveFor, validityOf } from './lease-validity.ts';
-import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { type EtcdLease, foreignLease, type LeasePool } from './lease-pool.ts';
 import { isLeaseGone } from './etcd-errors.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 
@@ -46,11 +46,11 @@ export class HoldWrites {
     leases: readonly EtcdLease[],
     operations: IRequestOp[],
     call: Call,
+    sends = new SendCount(),
   ): Promise<SentWrite | undefined> {
     // An acquisition that was abandoned while its lease or session was fetched must not write: nothing would undo it (docs/spec.md §2.2).
     for (const each of acquisitions) each.assertWanted();
     const doubtful = acquisitions.map((each) => each.doubtful);
-    const sends = new SendCount();
     const answered = (): void => {
       // `doubtful` is cleared only after the answer: an abandon in the meantime must know that the request is in flight
       // (docs/spec.md §2.2).
@@ -89,7 +89,7 @@ export class HoldWrites {
       if (own?.held === true && grant === undefined) {
         const lease = leaseOf(acquisition, own);
         const renewal = renewals.has(lease.id) ? renewals.get(lease.id) : this.#leases.renew(lease);
-        const validity = await validityOf(this.#leases, lease, sentAt, termOf(response), renewal);
+        const validity = await validityOf(this.#leases, lease, sentAt, termOf(response), renewal, call);
         acquisition.assertWanted();
         if (validity !== undefined) {
           this.#sessions.dequeued(acquisition);
@@ -98,8 +98,6 @@ export class HoldWrites {
       }
       answers.push({ ...answer, grant });
     }
-    // An unused reserved lease has run since the request was sent: it needs a keep-alive before its next use.
-    for (const { lease } of acquisitions) if (lease !== undefined) lease.fresh = false;
     return answers;
   }
 }
@@ -107,7 +105,5 @@ export class HoldWrites {
 /** The lease of the hold: the reserved one, or another if a second client was granted the same id. */
 function leaseOf({ lease, request }: Acquisition, own: EtcdEntry): EtcdLease {
   if (lease?.id === own.lease) return lease;
-  const wantedSeconds = Math.ceil(request.ttlMs / 1_000);
-  const foreign = { id: own.lease, wantedSeconds, ttlSeconds: wantedSeconds };
-  return { ...foreign, grantedFrom: 0, fresh: false, endsAt: 0 };
+  return foreignLease(own.lease, Math.ceil(request.ttlMs / 1_000));
 }

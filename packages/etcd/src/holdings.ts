@@ -1,13 +1,13 @@
 import type { Call, LossReason } from '@locks/core/backend';
-import type { Acquisition } from './acquisition.ts';
+import type { Acquisition, EtcdHold } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { entriesAt, revisionOf, succeededAt } from './txn-responses.ts';
 import { createdAt, read, remove, when } from './conditions.ts';
 import { type EtcdPort, type AnswerLimit, SendCount } from './etcd-port.ts';
 import type { LeasePool } from './lease-pool.ts';
-import { KeyRemovals } from './key-removals.ts';
+import { KeyRemovals, type Removed } from './key-removals.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
-import type { WatchStream } from './watch-stream.ts';
+import type { WatchEvent, WatchStream } from './watch-stream.ts';
 import { unmarkSteal } from './txn-branches.ts';
 
 /**
@@ -52,7 +52,12 @@ export class Holdings {
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 
-  async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
+  /** @param handOff - deletes the key of an exclusive hold and grants the next waiter; `undefined` if it wrote nothing */
+  async release(
+    acquisition: Acquisition,
+    call: Call,
+    handOff: (hold: EtcdHold, sends: SendCount) => Promise<Removed | undefined>,
+  ): Promise<'released' | 'not-held' | 'unknown'> {
     const { hold, key, session, doubtful } = acquisition;
     acquisition.ended = true;
     acquisition.holdWatch?.stop();
@@ -61,9 +66,12 @@ export class Holdings {
     const also = doubtful && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
     const unmark = unmarkSteal(acquisition);
     const isPlain = also.length + unmark.length === 0;
+    const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
+    let end: WatchEvent | undefined;
     try {
+      const handed = isPlain && heldAlone ? await handOff(hold, sends) : undefined;
       const { succeeded, revision } = isPlain
-        ? await this.#removals.remove(key, call, hold.createRevision, sends)
+        ? (handed ?? (await this.#removals.remove(key, call, hold.createRevision, sends)))
         : await this.#port
             .txn(
               {
@@ -78,14 +86,14 @@ export class Holdings {
       this.forget(acquisition);
       this.#letGo(acquisition, succeeded && !doubtful && !sends.repeated);
       if (succeeded) {
-        const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
-        this.#watches.deleted(key, revision, heldAlone ? 'held alone' : undefined);
+        end = this.#watches.deleted(key, revision, heldAlone ? 'held alone' : undefined);
         return 'released';
       }
       // An earlier sending of this release may have deleted the key (docs/spec.md §2.4).
       return acquisition.releases + sends.count > 1 ? 'unknown' : 'not-held';
     } finally {
       acquisition.releases += sends.count;
+      acquisition.reportEnd(end);
     }
   }
 
@@ -110,7 +118,7 @@ export class Holdings {
     }
     if (!doubtful) this.#letGo(acquisition, true);
     this.forget(acquisition);
-    this.#watches.deleted(key, revision, hold === undefined ? 'waited' : undefined);
+    acquisition.reportEnd(this.#watches.deleted(key, revision, hold === undefined ? 'waited' : undefined));
   }
 
   /** Deletes holds that have not been replaced since they were read. Returns for each whether it was deleted. */

@@ -1,4 +1,4 @@
-import type { Call } from '@locks/core/backend';
+import { type Call, CombinedClock } from '@locks/core/backend';
 import type { EtcdPort, AnswerLimit } from './etcd-port.ts';
 import type { KeepAliveStream, KeepAliveReply } from './keep-alive-stream.ts';
 
@@ -9,31 +9,38 @@ export interface EtcdLease {
   readonly wantedSeconds: number;
   /** The ttl that the server granted: servers have a minimum. */
   readonly ttlSeconds: number;
-  /** The time at which the grant was requested, on the clock of the call that needed the lease. */
-  readonly grantedFrom: number;
-  /** Whether the lease was granted just now: neither used yet, nor kept for a later use. */
-  fresh: boolean;
-  /** The earliest time at which the lease may expire, on `performance.now()`. */
-  endsAt: number;
+  /**
+   * The last answer that gave the lease its whole ttl: when its request was sent, on the pool's clock, and the term under which it
+   * counts. A grant counts under every term, since each leader knows it from the log.
+   */
+  renewed: { readonly sentAt: number; readonly raftTerm: number };
   /** Whether the lease was revoked, or a revocation is under way. */
   dropped?: boolean;
 }
 
 /** The number of unused leases that are kept; they expire by themselves. */
 const MOST_IDLE = 256;
+/**
+ * The part of its ttl for which a renewed lease is used without another keep-alive: as much as the holder's margin, so that one keep-alive
+ * serves hundreds of short locks (docs/spec.md §1.2).
+ */
+export const RECENT_SHARE = 0.01;
+/** The part of its ttl after which an unused lease is left to expire. */
+const USABLE_SHARE = 0.9;
 /** The limit of surplus leases that are revoked at a time: thousands must not delay requests that somebody waits for. */
 const REVOKED_AT_ONCE = 4;
 const REVOKE_MS = 3_000;
 
 /**
  * The leases of one backend. A released lease serves the next lock with the same ttl, so that a lock costs two calls and
- * not three. A lease is used again only if every request that named it was answered: a late request could write with it.
+ * not four. A lease is used again only if every request that named it was answered: a late request could write with it.
  */
 export class LeasePool {
   readonly #port: EtcdPort;
   readonly #keepAlive: KeepAliveStream;
   readonly #idle = new Map<number, EtcdLease[]>();
   readonly #preparing = new Set<number>();
+  readonly #clock = new CombinedClock();
   #count = 0;
   #surplus: EtcdLease[] = [];
   #revoking = 0;
@@ -44,20 +51,24 @@ export class LeasePool {
   }
 
   async take(ttlMs: number, call: Call): Promise<EtcdLease> {
-    const wantedSeconds = Math.ceil(ttlMs / 1_000);
-    const idle = this.#idle.get(wantedSeconds);
+    return this.takeIdle(ttlMs) ?? (await this.grant(ttlMs, call));
+  }
+
+  takeIdle(ttlMs: number): EtcdLease | undefined {
+    const idle = this.#idle.get(Math.ceil(ttlMs / 1_000));
     for (let lease = idle?.pop(); lease !== undefined; lease = idle?.pop()) {
       this.#count -= 1;
-      if (isUsable(lease)) return lease;
+      if (this.isYounger(lease, USABLE_SHARE)) return lease;
     }
-    return await this.grant(ttlMs, call);
+    return undefined;
   }
 
   /** Gets a lease ready for a waiter, so that the hand-off does not wait for a grant. */
   prepare(ttlMs: number, call: Call): void {
     const wantedSeconds = Math.ceil(ttlMs / 1_000);
     const [newest] = this.#idle.get(wantedSeconds)?.slice(-1) ?? [];
-    if (this.#preparing.has(wantedSeconds) || (newest !== undefined && isUsable(newest))) return;
+    if (this.#preparing.has(wantedSeconds) || (newest !== undefined && this.isYounger(newest, USABLE_SHARE)))
+      return;
     this.#preparing.add(wantedSeconds);
     this.grant(ttlMs, call)
       .then((lease) => this.release(lease))
@@ -69,15 +80,23 @@ export class LeasePool {
 
   async grant(ttlMs: number, call: Call): Promise<EtcdLease> {
     const wantedSeconds = Math.ceil(ttlMs / 1_000);
-    const grantedFrom = call.now();
-    const sentAt = performance.now();
+    const renewed = { sentAt: this.#clock.now(), raftTerm: Number.POSITIVE_INFINITY };
     const { id, ttlSeconds } = await this.#port.leaseGrant(wantedSeconds, call);
-    return { id, wantedSeconds, ttlSeconds, grantedFrom, fresh: true, endsAt: sentAt + ttlSeconds * 1_000 };
+    return { id, wantedSeconds, ttlSeconds, renewed };
+  }
+
+  /** The time since the last answered renewal was sent. A machine that slept adds its sleep (docs/spec.md §1.1). */
+  ageOf({ renewed }: EtcdLease): number {
+    return this.#clock.now() - renewed.sentAt;
+  }
+
+  /** Whether the lease was renewed within this part of its ttl. */
+  isYounger(lease: EtcdLease, share: number): boolean {
+    return this.ageOf(lease) <= share * lease.ttlSeconds * 1_000;
   }
 
   release(lease: EtcdLease): void {
     if (lease.dropped === true) return;
-    lease.fresh = false;
     if (this.#count >= MOST_IDLE) this.#forgetEnded();
     if (this.#count >= MOST_IDLE) {
       lease.dropped = true;
@@ -109,10 +128,10 @@ export class LeasePool {
   }
 
   async renew(lease: EtcdLease): Promise<KeepAliveReply> {
-    const sentAt = performance.now();
-    const renewed = await this.#keepAlive.renew(lease.id);
-    if (renewed.ttlSeconds > 0) lease.endsAt = Math.max(lease.endsAt, sentAt + renewed.ttlSeconds * 1_000);
-    return renewed;
+    const sentAt = this.#clock.now();
+    const { ttlSeconds, raftTerm } = await this.#keepAlive.renew(lease.id);
+    if (ttlSeconds > 0) lease.renewed = { sentAt, raftTerm };
+    return { ttlSeconds, raftTerm };
   }
 
   /** Revokes the unused leases: the process may end. */
@@ -120,7 +139,7 @@ export class LeasePool {
     const all = [...this.#idle.values()].flat();
     this.#surplus = [];
     this.forgetIdle();
-    const live = all.filter(({ endsAt }) => endsAt > performance.now());
+    const live = all.filter((lease) => this.isYounger(lease, 1));
     await Promise.allSettled(live.map(({ id }) => this.#port.leaseRevoke(id, limitMs)));
   }
 
@@ -129,16 +148,15 @@ export class LeasePool {
     this.#revoking += 1;
     for (let lease = this.#surplus.pop(); lease !== undefined; lease = this.#surplus.pop()) {
       // Leases that have ended meanwhile need no revocation.
-      if (lease.endsAt > performance.now()) await this.revoke(lease, REVOKE_MS).catch(() => {});
+      if (this.isYounger(lease, 1)) await this.revoke(lease, REVOKE_MS).catch(() => {});
     }
     this.#revoking -= 1;
   }
 
   #forgetEnded(): void {
-    const now = performance.now();
     this.#count = 0;
     for (const [wantedSeconds, all] of this.#idle) {
-      const live = all.filter(({ endsAt }) => endsAt > now);
+      const live = all.filter((lease) => this.isYounger(lease, 1));
       this.#count += live.length;
       if (live.length > 0) this.#idle.set(wantedSeconds, live);
       else this.#idle.delete(wantedSeconds);
@@ -146,7 +164,8 @@ export class LeasePool {
   }
 }
 
-/** Whether a lease is not about to expire. */
-function isUsable({ endsAt, ttlSeconds }: EtcdLease): boolean {
-  return endsAt - performance.now() > 100 * ttlSeconds;
+/** A lease that another client was granted, of which nothing is known. */
+export function foreignLease(id: string, seconds: number): EtcdLease {
+  const renewed = { sentAt: Number.NEGATIVE_INFINITY, raftTerm: 0 };
+  return { id, wantedSeconds: seconds, ttlSeconds: seconds, renewed };
 }

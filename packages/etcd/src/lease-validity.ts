@@ -2,7 +2,7 @@ import { type Call, type Grant, NoAnswerError } from '@locks/core/backend';
 import type { Acquisition, EtcdHold } from './acquisition.ts';
 import type { EtcdEntry } from './etcd-entry.ts';
 import type { KeepAliveReply } from './keep-alive-stream.ts';
-import type { EtcdLease, LeasePool } from './lease-pool.ts';
+import { type EtcdLease, type LeasePool, RECENT_SHARE } from './lease-pool.ts';
 
 /** The time that a lease is certain to last, on the clock of the call. */
 export interface LeaseValidity {
@@ -15,13 +15,13 @@ export interface LeaseValidity {
  * answered. A leader that was replaced while it was paused still answers keep-alives from its memory, and does not know
  * the leases that its successor granted. The successor gave every lease its full ttl again when it was elected.
  */
-export function isFromCurrentLeader(renewed: KeepAliveReply, raftTerm: number): boolean {
+export function isFromCurrentLeader(renewed: Pick<KeepAliveReply, 'raftTerm'>, raftTerm: number): boolean {
   return renewed.raftTerm >= raftTerm;
 }
 
-/** Sends a keep-alive along with a transaction; `undefined` for a lease that was granted just now for that transaction. */
+/** Sends a keep-alive along with a transaction; `undefined` for a lease that was granted or renewed just now. */
 export function keepAliveFor(leases: LeasePool, lease: EtcdLease): Promise<KeepAliveReply> | undefined {
-  if (lease.fresh) return undefined;
+  if (leases.isYounger(lease, RECENT_SHARE)) return undefined;
   const renewal = leases.renew(lease);
   renewal.catch(() => {});
   return renewal;
@@ -34,10 +34,14 @@ export async function validityOf(
   sentAt: number,
   raftTerm: number,
   renewal: Promise<KeepAliveReply> | undefined,
+  call: Call,
 ): Promise<LeaseValidity | undefined> {
-  if (renewal === undefined) return { countedFrom: lease.grantedFrom, ttlSeconds: lease.ttlSeconds };
+  if (renewal === undefined && isFromCurrentLeader(lease.renewed, raftTerm)) {
+    // Counted from before that renewal was sent, on the clock of the call (docs/spec.md §1.2).
+    return { countedFrom: call.now() - leases.ageOf(lease), ttlSeconds: lease.ttlSeconds };
+  }
   for (const again of [false, true]) {
-    const renewed = await (again ? leases.renew(lease) : renewal.catch(() => undefined));
+    const renewed = await (again ? leases.renew(lease) : renewal?.catch(() => undefined));
     if (renewed !== undefined && isFromCurrentLeader(renewed, raftTerm)) {
       return renewed.ttlSeconds === 0 ? undefined : { countedFrom: sentAt, ttlSeconds: renewed.ttlSeconds };
     }
@@ -73,7 +77,6 @@ export function holdOf(
     shared: own.mode.kind === 'shared',
     endsAt: performance.now() + validForMs - (call.now() - validity.countedFrom),
   };
-  lease.fresh = false;
   acquisition.hold = hold;
   acquisition.lease = lease;
   return hold;

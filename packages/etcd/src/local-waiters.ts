@@ -1,12 +1,13 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
-import type { Acquisitions } from './acquisitions.ts';
+import { type Acquisitions, byResource } from './acquisitions.ts';
 import { entriesAt, revisionOf } from './txn-responses.ts';
 import type { Attempts, AttemptOutcome } from './attempts.ts';
 import { read, readHead } from './conditions.ts';
 import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { Holdings } from './holdings.ts';
+import type { LocalHandOffs } from './local-hand-offs.ts';
 import { positionOf, type EtcdTurn, QueueTurns } from './queue-turns.ts';
 import type { WaiterSessionListener } from './waiter-sessions.ts';
 import type { Watch, WatchEvent, WatchStream } from './watch-stream.ts';
@@ -23,8 +24,6 @@ const PAUSE_FACTOR = 3;
  * operations.
  */
 const GRANTS_AT_ONCE = 40;
-/** The most resources of one check: a server accepts 128 operations in one transaction. */
-const MOST_AT_ONCE = 100;
 /**
  * The time without a call after which core has forgotten an entry, or its abandon, and the entry must not block the others: core
  * attempts, waits or abandons again sooner.
@@ -47,6 +46,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
   readonly #port: EtcdPort;
   readonly #watches: WatchStream;
   readonly #attempts: Attempts;
+  readonly #handOffs: LocalHandOffs;
   readonly #holdings: Holdings;
   readonly #acquisitions: Acquisitions;
   readonly #permitWatches = new Map<string, PermitWatch>();
@@ -60,12 +60,14 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     port: EtcdPort,
     watches: WatchStream,
     attempts: Attempts,
+    handOffs: LocalHandOffs,
     holdings: Holdings,
     acquisitions: Acquisitions,
   ) {
     this.#port = port;
     this.#watches = watches;
     this.#attempts = attempts;
+    this.#handOffs = handOffs;
     this.#holdings = holdings;
     this.#acquisitions = acquisitions;
   }
@@ -76,8 +78,20 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     const turn = acquisition.wait.begin(call);
     if (acquisition.woken) this.#wake(acquisition);
     const grant = await turn;
-    if (grant !== undefined) this.#holdings.granted(acquisition);
+    if (grant === undefined) return undefined;
+    this.#holdings.granted(acquisition);
+    this.#handOffs.prepare(acquisition, call);
     return grant;
+  }
+
+  /** Releases a hold; where its next waiter is one of this process, in the transaction that grants that one. */
+  async release(acquisition: Acquisition, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
+    return await this.#holdings.release(acquisition, call, (hold, sends) =>
+      this.#handOffs.release(acquisition, hold, sends, (waiter, grant) => {
+        if (grant === undefined) this.#wake(waiter);
+        else this.#finish(waiter, { status: 'granted', grant });
+      }),
+    );
   }
 
   /** Ends every hold and queue entry of an id: afterwards the id neither holds nor waits. */
@@ -109,28 +123,36 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     if (acquisition.watchedKey === watched) return;
     acquisition.stopWatching?.();
     const shared = acquisition.request.mode.kind === 'shared';
-    const watch = this.#watches.watch({
-      range: { key: nearest.key },
-      // A writer that is downgraded to a reader lets readers in.
-      puts: shared,
-      from: revision + 1,
-      // A deletion by this process itself needs no message.
-      atOnce: !shared && this.#acquisitions.get(nearest.acquisitionId) === undefined,
-      notify: (event) => {
-        if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
-        acquisition.stopWatching?.();
-        const was = event.type === 'delete' ? event.was : undefined;
-        if (!shared && was === 'held alone') return this.#wake(acquisition, undefined, nearest.key);
-        // A check is made instead of a claim: readers are granted together; behind a waiter that left there are usually others;
-        // and if the deleted entry still waits here, its whole session or queue was probably deleted.
-        if (shared || was === 'waited' || (event.type !== 'put' && this.#isWaiting(nearest)))
-          return this.#checkSoon(acquisition);
-        this.#wake(acquisition);
-      },
-    });
+    const notify = (event: WatchEvent): void => {
+      if (event.type === 'put' && decodeEntry(event.kv).mode.kind !== 'shared') return;
+      acquisition.stopWatching?.();
+      const was = event.type === 'delete' ? event.was : undefined;
+      if (!shared && was === 'held alone') return this.#wake(acquisition, undefined, nearest.key);
+      // A check is made instead of a claim: readers are granted together; behind a waiter that left there are usually others;
+      // and if the deleted entry still waits here, its whole session or queue was probably deleted.
+      if (shared || was === 'waited' || event.type === 'unknown' || this.#isWaiting(nearest))
+        return this.#checkSoon(acquisition);
+      this.#wake(acquisition);
+    };
+    const ahead = this.#acquisitions.get(nearest.acquisitionId);
+    // A live acquisition of this process reports its end itself. A downgrade lets only readers in.
+    const isLocal = !shared && ahead !== undefined && !ahead.ended;
+    if (isLocal) ahead.next = { waiter: acquisition, notify };
+    const watch = isLocal
+      ? undefined
+      : this.#watches.watch({
+          range: { key: nearest.key },
+          // A writer that is downgraded to a reader lets readers in.
+          puts: shared,
+          from: revision + 1,
+          // A deletion by this process itself needs no message.
+          atOnce: !shared && ahead === undefined,
+          notify,
+        });
     acquisition.watchedKey = watched;
     acquisition.stopWatching = () => {
-      watch.stop();
+      watch?.stop();
+      if (ahead?.next?.waiter === acquisition) ahead.next = undefined;
       acquisition.stopWatching = undefined;
       acquisition.watchedKey = undefined;
     };
@@ -372,20 +394,4 @@ function ownCall(ms: number): Call {
 
 function orderOf({ position }: Acquisition): number {
   return position === undefined ? Number.POSITIVE_INFINITY : positionOf(position);
-}
-
-/** Groups waiters by resource, and the groups into chunks for one transaction each. */
-function byResource(acquisitions: readonly Acquisition[]): Acquisition[][][] {
-  const groups = new Map<string, Acquisition[]>();
-  for (const acquisition of acquisitions) {
-    if (acquisition.position === undefined) continue;
-    const { resource } = acquisition.request;
-    const others = groups.get(resource);
-    if (others === undefined) groups.set(resource, [acquisition]);
-    else others.push(acquisition);
-  }
-  const resources = [...groups.values()];
-  return Array.from({ length: Math.ceil(resources.length / MOST_AT_ONCE) }, (_, chunk) =>
-    resources.slice(chunk * MOST_AT_ONCE, (chunk + 1) * MOST_AT_ONCE),
-  );
 }

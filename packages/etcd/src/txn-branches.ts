@@ -60,11 +60,18 @@ export function queueBranches(
   ];
 }
 
-/** The operation that runs the first branch whose conditions hold. */
-export function firstMatching(branches: readonly TxnBranch[]): IRequestOp {
+/** The operation that runs the first branch whose conditions hold, or else `otherwise`. */
+export function firstMatching(
+  branches: readonly TxnBranch[],
+  otherwise: readonly IRequestOp[] = [],
+): IRequestOp {
   const [first, ...rest] = branches;
-  if (first === undefined) return when([], []);
-  return when(first.conditions, first.writes, rest.length === 0 ? [] : [firstMatching(rest)]);
+  if (first === undefined) return when([], [...otherwise]);
+  return when(
+    first.conditions,
+    first.writes,
+    rest.length === 0 ? [...otherwise] : [firstMatching(rest, otherwise)],
+  );
 }
 
 /**

@@ -45,10 +45,23 @@ export function keysAt({ responses }: ITxnResponse, at: number): readonly IKeyVa
   return (responses[at] as IResponseOp).response_range.kvs;
 }
 
-/** The keys that the first read inside a nested transaction returned. */
-export function nestedKeys({ responses }: ITxnResponse, at: number): readonly IKeyValue[] {
-  const [first] = (responses[at] as IResponseOp).response_txn.responses;
-  return first?.response_range?.kvs ?? [];
+/** Completes a view of which only the own entry was read with the entries of a read inside a nested transaction, if it was run. */
+export function withOthers<V extends ResourceView>(
+  view: V,
+  { responses }: ITxnResponse,
+  at: number,
+  nth = 0,
+): V {
+  const entries = inQueueOrder((nestedReads(responses[at] as IResponseOp)[nth] ?? []).map(decodeEntry));
+  return {
+    ...view,
+    others: entries.filter(({ key }) => view.own === undefined || !key.equals(view.own.key)),
+  };
+}
+
+/** What the reads inside a transaction returned, in their order. */
+function nestedReads({ response_range: range, response_txn: nested }: IResponseOp): (readonly IKeyValue[])[] {
+  return range ? [range.kvs] : (nested?.responses ?? []).flatMap(nestedReads);
 }
 
 export function succeededAt({ responses }: ITxnResponse, at: number): boolean {

@@ -82,9 +82,11 @@ export class WatchStream {
   }
 
   /** Notifies watches of a key that this process deleted, without waiting for the server's event. */
-  deleted(key: Buffer, revision: number, was: 'waited' | 'held alone' | undefined): void {
+  deleted(key: Buffer, revision: number, was: 'waited' | 'held alone' | undefined): WatchEvent {
+    const event: WatchEvent = { type: 'delete', key, revision, was };
     const watching = this.#byKey.get(key.toString('latin1'));
-    for (const { notify } of [...(watching ?? [])]) notify({ type: 'delete', key, revision, was });
+    for (const { notify } of [...(watching ?? [])]) notify(event);
+    return event;
   }
 
   /** Asks the stream for a response. A stream that has not answered an earlier probe is replaced: it may be dead without a reset. */

@@ -23,7 +23,7 @@ const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit
 describe('the etcd backend', () => {
   const etcd = useEtcd();
 
-  test('costs one transaction and a keep-alive to acquire, one transaction to release', async () => {
+  test('costs one transaction to acquire, and one to release', async () => {
     const counted = new Counted(etcd.client());
     const backend = etcd.open(counted.client);
     const name = freshName();

@@ -180,7 +180,7 @@ describe('turns', () => {
 });
 
 test('a keep-alive that an earlier leader answered does not count', () => {
-  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 3 }, 3)).toBe(true);
-  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 4 }, 3)).toBe(true);
-  expect(isFromCurrentLeader({ ttlSeconds: 5, raftTerm: 2 }, 3)).toBe(false);
+  expect(isFromCurrentLeader({ raftTerm: 3 }, 3)).toBe(true);
+  expect(isFromCurrentLeader({ raftTerm: 4 }, 3)).toBe(true);
+  expect(isFromCurrentLeader({ raftTerm: 2 }, 3)).toBe(false);
 });
