@@ -232,7 +232,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['steps.ts'],
     ['sqlite-{holds,queue}.ts'],
     ['{lock-file,machine-clock,load-sqlite}.ts'],
-    ['{busy-backoff,columns,file-error,options,sqlite-client}.ts'],
+    ['{busy-backoff,columns,file-error,options,sqlite-client,wake-file}.ts'],
   ],
   upstash: [
     ['index.ts'],

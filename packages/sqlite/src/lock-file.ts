@@ -1,10 +1,11 @@
-import { accessSync, type BigIntStats, constants, statSync } from 'node:fs';
+import { accessSync, type BigIntStats, constants, realpathSync, statSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { needsRollback, SqliteFileError } from './file-error.ts';
 import { sql } from './generated/sql.ts';
 import type { SqliteModule } from './load-sqlite.ts';
 import type { MachineClock } from './machine-clock.ts';
 import type { CheckedSqliteOptions } from './options.ts';
+import { removeWakeFile } from './wake-file.ts';
 
 /** "LOCK" in ASCII: marks the files of this package. */
 const APPLICATION_ID = 0x4c4f434b;
@@ -23,6 +24,8 @@ export type SqliteStatements = Record<keyof typeof sql, StatementSync> & {
 /** The open file of one backend object: a connection and its prepared statements. */
 export interface LockFile {
   readonly path: string;
+  /** The path without symbolic links. */
+  readonly realPath: string;
   readonly clock: MachineClock;
   readonly statements: SqliteStatements;
   /** Whether the path still names the file that is open: someone may have deleted or replaced it. */
@@ -48,10 +51,13 @@ export function openLockFile(
     createSchema(db, path);
     useWriteAheadLog(db, path);
     db.exec(`PRAGMA synchronous = ${options.synchronous}; PRAGMA journal_size_limit = 4194304`);
-    adoptBoot(db, clock);
+    // SQLite, too, keeps its files beside the real one, whatever link names it.
+    const realPath = realpathSync(path);
+    adoptBoot(db, realPath, clock);
     const opened = statSync(path, { bigint: true });
     return {
       path,
+      realPath,
       clock,
       statements: prepareAll(db),
       isInPlace: () => isSameFile(path, opened),
@@ -155,18 +161,22 @@ function useWriteAheadLog(db: DatabaseSync, path: string): void {
 }
 
 /** Removes the rows of an earlier boot: their processes ended with the machine. */
-function adoptBoot(db: DatabaseSync, clock: MachineClock): void {
+function adoptBoot(db: DatabaseSync, realPath: string, clock: MachineClock): void {
+  const removeWakeFiles = (rows: readonly Readonly<Record<string, unknown>>[]): void => {
+    for (const { client } of rows) removeWakeFile(realPath, Number(client));
+  };
   const readBoot = db.prepare('SELECT boot FROM state');
   if (readBoot.get()?.boot === clock.boot && clock.bootIsExact) return;
   inTransaction(db, () => {
     const boot = readBoot.get()?.boot;
     if (boot !== clock.boot) {
-      db.exec('DELETE FROM holds; DELETE FROM waiters; DELETE FROM clients');
+      db.exec('DELETE FROM holds; DELETE FROM waiters');
+      removeWakeFiles(db.prepare('DELETE FROM clients RETURNING client').all());
       db.prepare(sql.adoptState).run(clock.boot);
     } else if (!clock.bootIsExact) {
       const now = clock.nowMicros();
       db.prepare(sql.dropImpossibleHolds).run(now, CLOCK_SLACK_MICROS);
-      db.prepare(sql.dropImpossibleClients).run(now + 10 * CLOCK_SLACK_MICROS);
+      removeWakeFiles(db.prepare(sql.dropImpossibleClients).all(now + 10 * CLOCK_SLACK_MICROS));
       db.prepare(sql.dropOrphanWaiters).run();
     }
   });

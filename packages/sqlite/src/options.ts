@@ -13,7 +13,8 @@ import {
 export interface SqliteBackendOptions {
   /**
    * The lock file, on a local disk, made when it is missing. Every process that shares locks names the same file.
-   * SQLite keeps two more beside it, with `-wal` and `-shm` at the end of their names.
+   * SQLite keeps two more beside it, with `-wal` and `-shm` at the end of their names, and each process that waits one with
+   * `-wake-` and a number.
    */
   readonly path: string;
   /**
@@ -24,7 +25,8 @@ export interface SqliteBackendOptions {
    */
   readonly synchronous?: 'normal' | 'full';
   /**
-   * The longest pause in milliseconds between two polls of the file while somebody waits, 1 to 1000.
+   * The longest pause in milliseconds between two polls of the file while somebody waits, 1 to 1000, where processes cannot wake
+   * each other. Where they can, they poll twice a second.
    *
    * @defaultValue 25
    */

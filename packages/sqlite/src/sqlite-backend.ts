@@ -19,7 +19,7 @@ import { loadSqlite } from './load-sqlite.ts';
 import { openLockFile } from './lock-file.ts';
 import { type MachineClock, machineClock } from './machine-clock.ts';
 import { type CheckedSqliteOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
-import { type SqliteClient, thisClient } from './sqlite-client.ts';
+import { thisClient } from './sqlite-client.ts';
 import { SqliteLocalWaiters } from './sqlite-local-waiters.ts';
 import { Steps } from './steps.ts';
 import { Transactions } from './transactions.ts';
@@ -68,14 +68,13 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
 
   constructor(options: CheckedSqliteOptions, readClock: () => MachineClock) {
     let clock: MachineClock | undefined;
-    let client: SqliteClient | undefined;
+    const client = thisClient();
     this.#transactions = new Transactions(options.path, () => {
       clock ??= readClock();
-      client ??= thisClient();
       const file = openLockFile(loadSqlite(), options, clock);
       return { file, steps: new Steps(file, client) };
     });
-    this.#waiters = new SqliteLocalWaiters(this.#transactions, options.maxPollMs);
+    this.#waiters = new SqliteLocalWaiters(this.#transactions, options, client);
     refuseAfterClose(this);
   }
 

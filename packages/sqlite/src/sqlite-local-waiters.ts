@@ -1,13 +1,17 @@
 import { type AcquireRequest, type Attempt, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
-import { CLIENT_ALIVE_MS } from './sqlite-queue.ts';
+import type { CheckedSqliteOptions } from './options.ts';
+import type { SqliteClient } from './sqlite-client.ts';
+import { CLIENT_ALIVE_MS, HEARTBEAT_EVERY_MS } from './sqlite-queue.ts';
 import type { Steps } from './steps.ts';
 import type { Transactions } from './transactions.ts';
+import { WakeFile } from './wake-file.ts';
 
-const HEARTBEAT_EVERY_MS = 500;
 const MIN_POLL_MS = 1;
 const POLL_GROWTH = 1.25;
 /** The pause after a poll, as a multiple of its duration: polls take a twentieth of the process's time at most. */
 const PAUSE_PER_POLL = 20;
+/** Polls that take less do not delay a wake-up by their pause. */
+const CHEAP_POLL_MS = 2;
 
 /**
  * The waiters of one backend object and the one poller that reads the file for all of them. Waiters whose turn comes by
@@ -16,6 +20,7 @@ const PAUSE_PER_POLL = 20;
 export class SqliteLocalWaiters {
   readonly #transactions: Transactions;
   readonly #maxPollMs: number;
+  readonly #wakeFile: WakeFile;
   readonly #waiters = new LocalWaiters({
     pollEveryMs: HEARTBEAT_EVERY_MS,
     poll: () => this.#poll(),
@@ -42,9 +47,10 @@ export class SqliteLocalWaiters {
   /** Ids in the file that were unknown here at the last heartbeat; ids that the next one finds again are dropped. */
   #strangers: readonly string[] = [];
 
-  constructor(transactions: Transactions, maxPollMs: number) {
+  constructor(transactions: Transactions, { path, maxPollMs }: CheckedSqliteOptions, client: SqliteClient) {
     this.#transactions = transactions;
     this.#maxPollMs = maxPollMs;
+    this.#wakeFile = new WakeFile(path, client.id, () => this.#woken());
   }
 
   /** Records a committed attempt. */
@@ -68,13 +74,13 @@ export class SqliteLocalWaiters {
     this.#changed(request.resource);
   }
 
-  /** Grants to waiters of this process whose turn has come, inside a transaction that freed capacity. */
-  serve(steps: Steps, resource: string): readonly Grant[] {
-    if (this.#waiters.countOf(resource) === 0) return [];
-    return steps.handOff(resource, (acquisitionId) => {
+  /** Grants to waiters of this process whose turn has come, inside a transaction that freed capacity, and wakes the others. */
+  serve(steps: Steps, resource: string, isFreed = true): readonly Grant[] {
+    const find = (acquisitionId: string) => {
       const { request, wait } = this.#waiters.get(acquisitionId) ?? {};
       return request && wait?.call && { request, call: wait.call };
-    });
+    };
+    return steps.handOff(resource, find, isFreed);
   }
 
   /** Called after the transaction in which `serve` ran. */
@@ -85,11 +91,15 @@ export class SqliteLocalWaiters {
 
   close(): void {
     this.#waiters.close();
+    this.#wakeFile.close();
   }
 
   #register(request: AcquireRequest, call: Call): void {
     // The attempt that enqueued the first waiter has just kept the client alive.
-    if (this.#waiters.size === 0) this.#heartbeatAt = performance.now();
+    if (this.#waiters.size === 0) {
+      this.#heartbeatAt = performance.now();
+      this.#wakeFile.prepare();
+    }
     this.#waiters.register(request, call);
   }
 
@@ -102,16 +112,26 @@ export class SqliteLocalWaiters {
     this.#waiters.pollWithin(Math.max(MIN_POLL_MS, this.#pollFrom - performance.now()));
   }
 
+  #woken(): void {
+    if (this.#waiters.pending === 0) return;
+    if (this.#pollCostMs < CHEAP_POLL_MS) this.#pollFrom = 0;
+    this.#poll();
+  }
+
   #poll(): void {
     const now = performance.now();
     if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);
     if (this.#waiters.pending === 0) return;
-    if (now >= this.#pollFrom) this.#readFile(now);
+    const isEarly = now < this.#pollFrom;
+    if (!isEarly) this.#readFile(now);
     const after = performance.now();
     const untilEvent = Math.max(MIN_POLL_MS, this.#nextEventAt - after);
-    this.#waiters.pollWithin(Math.max(Math.min(this.#pollMs, untilEvent), this.#pollFrom - after));
+    const pauseMs = isEarly ? MIN_POLL_MS : this.#wakeFile.works ? HEARTBEAT_EVERY_MS : this.#pollMs;
+    this.#waiters.pollWithin(Math.max(Math.min(pauseMs, untilEvent), this.#pollFrom - after));
     // The heartbeat comes in time, however long a poll takes: a client without it loses all its waiters.
-    this.#waiters.pollWithin(Math.max(MIN_POLL_MS, this.#heartbeatAt + HEARTBEAT_EVERY_MS - after));
+    this.#waiters.pollWithin(
+      Math.max(MIN_POLL_MS, Math.ceil(this.#heartbeatAt + HEARTBEAT_EVERY_MS - after)),
+    );
   }
 
   #readFile(now: number): void {
@@ -155,7 +175,7 @@ export class SqliteLocalWaiters {
     this.#transactions
       .write(
         ownCall(),
-        (steps) => this.serve(steps, resource),
+        (steps) => this.serve(steps, resource, false),
         (grants) => this.served(resource, grants),
       )
       // The file is busy for long, or broken: the attempt that follows the hint reports it.
@@ -188,6 +208,7 @@ export class SqliteLocalWaiters {
             if (!inFile.has(request.acquisitionId)) wait.end();
           }
           this.#version = undefined;
+          this.#wakeFile.prepare();
         },
       )
       .catch(() => {

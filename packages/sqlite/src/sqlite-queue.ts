@@ -2,7 +2,9 @@ import type { AcquireRequest, Capacity, LockMode } from '@locks/core/backend';
 import { modeColumns, type SqliteRow, toMicros, toMode } from './columns.ts';
 import type { LockFile } from './lock-file.ts';
 import { processHasEnded, type SqliteClient } from './sqlite-client.ts';
+import { removeWakeFile } from './wake-file.ts';
 
+export const HEARTBEAT_EVERY_MS = 500;
 /** The longest silence of a process before its waiters are passed over. */
 export const CLIENT_ALIVE_MS = 2_000;
 
@@ -17,6 +19,7 @@ export interface Turns {
 export class SqliteQueue {
   readonly #file: LockFile;
   readonly #client: SqliteClient;
+  readonly #woken = new Set<number>();
 
   constructor(file: LockFile, client: SqliteClient) {
     this.#file = file;
@@ -67,6 +70,29 @@ export class SqliteQueue {
     return processHasEnded(row, this.#client);
   }
 
+  /** Whether nobody waits, not even a process that is silent. */
+  isEmpty(resource: Uint8Array): boolean {
+    return this.#file.statements.anyWaiter.get(resource) === undefined;
+  }
+
+  /** Has the process of a waiter woken once the transaction is committed. */
+  wake({ client }: SqliteRow): void {
+    this.#woken.add(Number(client));
+  }
+
+  /** Has the process of the first waiter woken, to read when the hold before it ends. */
+  wakeHead(resource: Uint8Array, now: number): void {
+    const head = this.#file.statements.nextInQueue.get(resource, now, 0);
+    if (head !== undefined) this.wake(head);
+  }
+
+  /** The clients to wake since the last call. */
+  takeWoken(): readonly number[] {
+    const woken = [...this.#woken];
+    this.#woken.clear();
+    return woken;
+  }
+
   waits(acquisitionId: string, now: number): boolean {
     return this.#file.statements.isWaiting.get(this.#client.id, acquisitionId, now) !== undefined;
   }
@@ -103,8 +129,9 @@ export class SqliteQueue {
   }
 
   dropDead(now: number): void {
-    this.#file.statements.dropDeadWaiters.run(now);
-    this.#file.statements.dropDeadClients.run(now);
+    const { statements, realPath } = this.#file;
+    statements.dropDeadWaiters.run(now);
+    for (const { client } of statements.dropDeadClients.all(now)) removeWakeFile(realPath, Number(client));
   }
 
   leave(): void {
@@ -127,8 +154,10 @@ export class SqliteQueue {
   }
 
   #remove(client: number): void {
-    this.#file.statements.leaveQueue.run(client);
-    this.#file.statements.dropClient.run(client);
+    const { statements, realPath } = this.#file;
+    statements.leaveQueue.run(client);
+    statements.dropClient.run(client);
+    removeWakeFile(realPath, client);
   }
 }
 

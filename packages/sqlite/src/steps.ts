@@ -13,7 +13,7 @@ import { nameBytes, type SqliteRow, toHolder, toMode, tokenOf, toWaiter } from '
 import type { LockFile } from './lock-file.ts';
 import type { SqliteClient } from './sqlite-client.ts';
 import { capacityBeside, SqliteHolds } from './sqlite-holds.ts';
-import { modeInQueue, SqliteQueue } from './sqlite-queue.ts';
+import { HEARTBEAT_EVERY_MS, modeInQueue, SqliteQueue } from './sqlite-queue.ts';
 
 /** The state of a resource that the poller reads. */
 export interface ResourceTurn {
@@ -26,6 +26,9 @@ export interface ResourceTurn {
   /** A text that differs when turns have changed. */
   readonly mark: string;
 }
+
+/** A lease that lasts longer is seen by all who wait before it ends: they look at the file at every heartbeat. */
+const SHORT_TTL_MS = 2 * HEARTBEAT_EVERY_MS;
 
 interface Waiting {
   readonly request: AcquireRequest;
@@ -133,6 +136,8 @@ export class Steps {
     if (steals) this.holds.steal(resource, this.#file.clock.nowMicros());
     const grant = this.holds.grant(request, resource, call, mode, hasExpired);
     if (from === 'queue') this.queue.dequeue(request.acquisitionId);
+    // Others look at the file so seldom that this lease may end unseen.
+    if (request.ttlMs < SHORT_TTL_MS) this.queue.wakeHead(resource, this.#file.clock.nowMicros());
     return grant;
   }
 
@@ -141,20 +146,31 @@ export class Steps {
     return { request, fencingToken: tokenOf(hold), countedFrom, validForMs };
   }
 
-  /** Grants to all waiters of this process, which `find` finds, whose turn has come. */
-  handOff(resource: string, find: (acquisitionId: string) => Waiting | undefined): Grant[] {
+  /**
+   * Grants to all waiters of this process, which `find` finds, whose turn has come.
+   *
+   * @param isFreed - whether this transaction has freed capacity, so that the others whose turn has come must be woken
+   */
+  handOff(resource: string, find: (acquisitionId: string) => Waiting | undefined, isFreed: boolean): Grant[] {
     const bytes = nameBytes(resource);
+    if (this.queue.isEmpty(bytes)) return [];
     const now = this.#file.clock.nowMicros();
     const { live, hasExpired } = this.holds.read(bytes, now);
     const { ready } = this.queue.turns(bytes, now, capacityBeside(live));
     const grants: Grant[] = [];
+    const others: SqliteRow[] = [];
     for (const row of ready) {
       const waiting = find(String(row.acquisition_id));
-      if (waiting === undefined) continue;
+      if (waiting === undefined) {
+        others.push(row);
+        continue;
+      }
       grants.push(
         this.#enter(waiting, bytes, { status: 'fits', mode: toMode(row), from: 'queue', hasExpired }),
       );
     }
+    // A step that grants something without having freed it was woken by one that woke the others too.
+    if (isFreed || grants.length === 0) for (const row of others) this.queue.wake(row);
     return grants;
   }
 

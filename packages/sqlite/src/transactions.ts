@@ -5,6 +5,7 @@ import { explainFailure, isBusy, SqliteFileError } from './file-error.ts';
 import { rollBack } from './lock-file.ts';
 import { OpenFile, type Opened } from './open-file.ts';
 import type { Steps } from './steps.ts';
+import { wake } from './wake-file.ts';
 
 /** The function to call when the transaction of a step is committed. */
 export type AfterCommit = () => void;
@@ -157,6 +158,7 @@ export class Transactions {
       rollBack(() => statements.rollback.run());
       throw error;
     }
+    for (const client of steps.queue.takeWoken()) wake(file.realPath, client);
     return afterCommit;
   }
 

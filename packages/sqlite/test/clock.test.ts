@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type MachineClock, machineClock } from '../src/machine-clock.ts';
@@ -34,6 +35,20 @@ test('holds and waiters of an earlier boot are dead, and the token goes on risin
   const next = await take(after, request('a'));
   expect(next.fencingToken).toBeGreaterThan(grant.fencingToken ?? 0n);
 });
+
+test.for([true, false])(
+  'wake files of an earlier boot are removed (boots can be told apart: %s)',
+  async (isExact) => {
+    const path = join(temporaryFolder(), 'locks.db');
+    const before = openWithClock(path, clockOf(isExact ? 'first' : 'any', 9e9, isExact));
+    await take(before, request('a', 3_600_000));
+    await before.attempt(request('a'), true, call);
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('-wake-'))).toHaveLength(1);
+    const after = openWithClock(path, clockOf(isExact ? 'second' : 'any', 1e6, isExact));
+    await take(after, request('b'));
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('-wake-'))).toEqual([]);
+  },
+);
 
 test('a file that another machine has taken over is reported, not used', async () => {
   const path = join(temporaryFolder(), 'locks.db');

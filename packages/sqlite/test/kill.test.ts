@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Capacity, type LockMode } from '@locks/core/backend';
@@ -78,6 +78,12 @@ test('kill -9 at any moment leaves a sound file, exclusion and rising tokens', a
   expect(rowsIn(path)).toMatchObject({ waiters: 0 });
   const db = new DatabaseSync(path);
   expect(db.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
+  // Killed waiters leave no file that nobody will remove.
+  const clients = db.prepare('SELECT client FROM clients').all();
+  const known = clients.map(({ client }) => `locks.db-wake-${client}`);
+  expect(known).toEqual(
+    expect.arrayContaining(readdirSync(folder).filter((name) => name.includes('-wake-'))),
+  );
   db.close();
   expect(statSync(path).size).toBeLessThan(1_000_000);
 }, 90_000);

@@ -1,3 +1,4 @@
 -- Removes clients that were silent for too long; run after drop-dead-waiters.sql.
 -- ?1 now
-DELETE FROM clients WHERE alive_until <= ?1;
+-- rows: client
+DELETE FROM clients WHERE alive_until <= ?1 RETURNING client;
