@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { NO_ROW, type LockRow } from '../src/lock-row.ts';
 import { PollPace } from '../src/poll-pace.ts';
 
@@ -12,32 +12,45 @@ function rowWith(others: number): LockRow {
   return { ...NO_ROW, version: 1, holds: [hold], waiters };
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe('the pace of the polls', () => {
-  it('is quick for who is next, and for others leaves out half of the turns before them', async () => {
+  it('is quick for who is next, and for others leaves out half of the turns before them', () => {
     const pace = new PollPace(2);
     pace.changed(rowWith(10), 'me');
-    expect(pace.pauseMs).toBeGreaterThanOrEqual(5);
-    expect(pace.pauseMs).toBeLessThan(10);
-    await pause(40);
+    expect(pace.pauseMs).toBe(5);
+    vi.advanceTimersByTime(40);
     pace.changed(rowWith(6), 'me');
     // Each turn took ten milliseconds, and the present one may end at once: three of six.
-    expect(pace.pauseMs).toBeGreaterThanOrEqual(29);
-    // The most that is left out, and what the time since the change adds on a busy machine.
-    expect(pace.pauseMs).toBeLessThan(50 + 10);
+    expect(pace.pauseMs).toBe(30);
     pace.changed(rowWith(0), 'me');
-    expect(pace.pauseMs).toBeLessThan(5);
+    expect(pace.pauseMs).toBe(2);
   });
 
-  it('grows while nothing changes', async () => {
+  it('believes the shorter of the last two turns', () => {
+    const pace = new PollPace(2);
+    pace.changed(rowWith(12), 'me');
+    vi.advanceTimersByTime(6);
+    pace.changed(rowWith(11), 'me');
+    vi.advanceTimersByTime(60);
+    pace.changed(rowWith(5), 'me');
+    expect(pace.pauseMs).toBe(15);
+    vi.advanceTimersByTime(60);
+    pace.changed(rowWith(3), 'me');
+    expect(pace.pauseMs).toBe(15);
+  });
+
+  it('grows while nothing changes', () => {
     const pace = new PollPace(2);
     pace.changed(rowWith(0), 'me');
-    await pause(100);
-    expect(pace.pauseMs).toBeGreaterThan(40);
+    vi.advanceTimersByTime(100);
+    expect(pace.pauseMs).toBe(42);
     pace.changed();
-    expect(pace.pauseMs).toBeLessThan(20);
+    expect(pace.pauseMs).toBe(2);
   });
 });
