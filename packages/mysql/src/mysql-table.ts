@@ -36,7 +36,7 @@ const SWEEP_EVERY_MS = 30_000;
 /** The time for which a row must be idle: rows that were in use a moment ago are likely to be used again. */
 const IDLE_MS = 10_000;
 const SWEPT_AT_ONCE = 500;
-const MIN_POLL_MS = 1;
+const MIN_POLL_MS = 2;
 
 /** The rows of `@locks/record-protocol` in three tables, one round trip to a method; {@link MysqlStatements} says how. */
 export class MysqlTable implements RecordTable {
