@@ -215,7 +215,7 @@ async function measureCosts(
   // A process of its own for waiters and for leases: what is freed of one would make the other look small.
   const queue = await openManager(testbed, contender);
   const watch = new Watch(testbed, [queue]);
-  const nothing = await watch.costOf(rounds, () => idle(1), false);
+  const nothing = await watch.costOf(1, () => idle(1), false);
   const joined = await grown(testbed, waiters, () => queue.call.join('sizing:waiters', waiters));
   await delay(SETTLE_MS);
   const waiter = await watch.costOf(rounds, () => idle((waiters * idleMs) / 1_000));
@@ -298,7 +298,9 @@ async function measureFleet(
   processes: number,
   settings: SizingSettings,
 ): Promise<FleetFigures | null> {
-  const { idleMs, countedWith, rounds } = settings;
+  const { idleMs, countedWith } = settings;
+  // Small fleets are not what a sum is made of: one round is enough of them.
+  const rounds = processes < countedWith ? 1 : settings.rounds;
   const { server, url } = testbed;
   const { pid = Number.NaN, network } = server;
   const port = network?.addresses[0]?.port ?? Number.NaN;
@@ -348,7 +350,7 @@ async function measureFleet(
   const [bytes, connections] = [memoryOf(pid) - bytesBefore, connectionsOf(port) - connectionsBefore];
 
   const pair = (await testbed.workersOf(contender, 2)) as [Worker, Worker];
-  const handOff = await measureHandOffs(testbed, pair, settings, false);
+  const handOff = await measureHandOffs(testbed, pair, { ...settings, rounds }, false);
   return {
     processes,
     connected: beyond(connected, nothing),
