@@ -21,7 +21,6 @@ export class PollPace {
   #ahead = 0;
   #aheadAt = 0;
   #turnMs = 0;
-  #lastTurnMs = Infinity;
 
   /** @param nextMs - the shortest pause, for the process whose waiter is next, in milliseconds */
   constructor(nextMs: number) {
@@ -34,12 +33,7 @@ export class PollPace {
     this.#changedAt = now;
     if (row === undefined) return;
     const ahead = row.waiters.findIndex((waiter) => waiter.client === client) + Math.min(1, row.holds.length);
-    if (ahead < this.#ahead) {
-      // One long turn is not the rule: a pause that is too long costs a turn, one that is too short a read.
-      const turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
-      this.#turnMs = Math.min(turnMs, this.#lastTurnMs);
-      this.#lastTurnMs = turnMs;
-    }
+    if (ahead < this.#ahead) this.#turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
     this.#ahead = ahead;
     this.#aheadAt = now;
   }

@@ -32,19 +32,6 @@ describe('the pace of the polls', () => {
     expect(pace.pauseMs).toBe(2);
   });
 
-  it('believes the shorter of the last two turns', () => {
-    const pace = new PollPace(2);
-    pace.changed(rowWith(12), 'me');
-    vi.advanceTimersByTime(6);
-    pace.changed(rowWith(11), 'me');
-    vi.advanceTimersByTime(60);
-    pace.changed(rowWith(5), 'me');
-    expect(pace.pauseMs).toBe(15);
-    vi.advanceTimersByTime(60);
-    pace.changed(rowWith(3), 'me');
-    expect(pace.pauseMs).toBe(15);
-  });
-
   it('grows while nothing changes', () => {
     const pace = new PollPace(2);
     pace.changed(rowWith(0), 'me');
