@@ -46,9 +46,11 @@ export class Fleet {
 
   /** Each manager acquires a lock, and keeps it. */
   async hold(): Promise<void> {
-    await this.#each(async ({ locks }, number) => {
-      await locks.lock(nameOf(number)).acquire({ waitMs: WAIT_MS });
-    });
+    await inLanes(
+      this.#managers.entries(),
+      ([index, { locks }]) => locks.lock(nameOf(this.#task.first + index)).acquire({ waitMs: WAIT_MS }),
+      OPEN_AT_ONCE,
+    );
   }
 
   /** Each manager waits for the lock of the next one, a few after the others; resolves when all of them queue, or one has entered. */
@@ -67,11 +69,6 @@ export class Fleet {
       }
       await Promise.race([queued.then(() => delay(PACE_MS)), entered]);
     }
-  }
-
-  async #each(work: (opened: OpenLocks, number: number) => Promise<void>): Promise<void> {
-    const all = this.#managers.map((opened, index) => [opened, this.#task.first + index] as const);
-    await inLanes(all, ([opened, number]) => work(opened, number), OPEN_AT_ONCE);
   }
 }
 

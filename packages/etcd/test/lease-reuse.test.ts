@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Etcd3, ILeaseKeepAliveResponse } from 'etcd3';
 import { call, freshName, interceptKeepAlives, request, take, useEtcd } from './fixture.ts';
@@ -5,7 +6,6 @@ import { call, freshName, interceptKeepAlives, request, take, useEtcd } from './
 /** A lease is used again without a keep-alive for 1 % of its ttl. */
 describe('a lease that was renewed just now', () => {
   const etcd = useEtcd();
-  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
   function countKeepAlives(
     client: Etcd3,

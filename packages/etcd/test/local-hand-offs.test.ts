@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AcquireRequest, Grant, LockMode } from '@locks/core/backend';
 import type { Etcd3 } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
@@ -28,7 +29,6 @@ describe('a hand-off within one process', () => {
 
   const leasesOf = async (client: Etcd3): Promise<string[]> =>
     (await client.leaseClient.leaseLeases()).leases.map(({ ID }) => ID);
-  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
   /** A backend that holds a lock, and whose waiters wait for it, one behind the other. */
   async function queued(backend: Backend, waiters: number) {
