@@ -63,9 +63,9 @@ interface Settings extends RoundTimes {
 const full: Settings = {
   quick: false,
   rounds: 3,
-  leadInMs: 2_000,
-  forMs: 2_000,
-  kills: 7,
+  leadInMs: 1_500,
+  forMs: 1_000,
+  kills: 3,
   waiters: 1_000,
   leases: 10_000,
 };
@@ -79,7 +79,7 @@ const quick: Settings = {
   leases: 500,
 };
 const KILLED_TTL_MS = 2_500;
-const IDLE_MS = 5_000;
+const IDLE_MS = 3_000;
 
 /** What is measured of this repository. */
 const OURS = ['@locks/core', '@locks/redis-ioredis', '@locks/redis-node'];
