@@ -133,9 +133,13 @@ async function grow(
   for (const size of sizes) {
     endsBecause = tooLong(10 * lastMs, size, stepLimitMs);
     if (endsBecause !== undefined) break;
-    const { point, stepMs } = await measureSize(worker, size);
-    points.push(point);
-    lastMs = stepMs;
+    const measured = await measureSize(worker, size).catch(unlessFull);
+    if (measured === undefined) {
+      endsBecause = `${withThinSpaces(size)} do not fit into the lock table of the server`;
+      break;
+    }
+    points.push(measured.point);
+    lastMs = measured.stepMs;
   }
   await testbed.end(worker);
   return { row, backend: contender.name, points, ...(endsBecause !== undefined && { endsBecause }) };
@@ -192,6 +196,11 @@ async function growLeases(
     held = size;
     return await grown(testbed, size, more, () => worker.call.holdMore(more, LANES));
   });
+}
+
+/** Advisory locks have room in the shared memory of PostgreSQL, whose size is fixed at its start. */
+function unlessFull(error: unknown): undefined {
+  if (!String(error).includes('out of shared memory')) throw error;
 }
 
 function tooLong(expectedMs: number, size: number, limitMs: number): string | undefined {
