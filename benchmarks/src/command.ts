@@ -67,12 +67,17 @@ export async function runSuite<R extends ReportHead, C extends { readonly name: 
   const sections = suite.sectionsOf(report);
   const targets = suite.judge(report);
   const markdown = renderMarkdown(report, sections, targets);
-  if (values.readme) {
+  const absent = report.absent ?? [];
+  if (values.readme && absent.length === 0) {
     writeTables(suite.name, markdown);
     writeResults(report, sections);
   }
-  for (const absent of report.absent ?? []) console.log(`ABSENT: ${absent}\n`);
+  for (const each of absent) console.log(`ABSENT: ${each}\n`);
   console.log(values.markdown ? markdown : renderPlain(report, sections, values.check ? targets : []));
+  if (values.readme && absent.length > 0) {
+    console.error('Not published: a part of the suite is absent.');
+    return 1;
+  }
   if ((report.failures ?? []).length > 0) return 1;
   return values.strict && targets.some(({ reached }) => !reached) ? 1 : 0;
 }
@@ -172,7 +177,7 @@ async function usageOf(
   --markdown      prints the tables as Markdown
   --readme        writes the tables into benchmarks/tables/${suite.name}.md, their figures into benchmarks/results,
                   their pictures into benchmarks/pictures, and the date and load into benchmarks/README.md;
-                  refused where something else runs on this machine after a wait of two minutes`;
+                  refused where something else runs on this machine after a wait of two minutes, or a part is absent`;
 }
 
 function oneOf(known: readonly string[], what: string, name: string): string {
