@@ -21,7 +21,7 @@ it('was measured with 1 000 processes, or says why not', () => {
 
 it.each(
   servers.flatMap((costs) => (costs.endsBecause === undefined ? [[costs.backend, costs] as const] : [])),
-)('foretells the fleet of 1 000 processes of %s from the one before', (_, costs) => {
+)('predicts the fleet of 1 000 processes of %s from the one before', (_, costs) => {
   const [before, largest] = costs.fleets.slice(-2) as [FleetFigures, FleetFigures];
   const { processes } = largest;
   const all = { acquiresPerSecond: 0, contended: 0, processes, holders: processes, waiters: processes };
