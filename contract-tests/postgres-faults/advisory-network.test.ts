@@ -157,6 +157,60 @@ describe.concurrent('what happens to the network and to other processes', { time
     expect(order).toEqual(['slow', 'quick']);
   });
 
+  it('a waiter that comes while its process is told slowly that nobody waits goes behind whoever came meanwhile', async () => {
+    await using lab = new AdvisoryLab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const slow = lab.locks(proxy, { name: `slow ${name}` });
+    const quick = lab.locks(server);
+    const lease = await quick.lock(name).acquire();
+    const order: string[] = [];
+    const waitsFor = (locks: typeof slow, who: string) => locks.lock(name).run(() => void order.push(who));
+    const untilQueued = (count: number) =>
+      waitUntil(async () => (await onServer(server, name)).waiting === count, { what: `${count} requests` });
+    const turns = [waitsFor(slow, 'slow 1')];
+    await untilWaiting(quick, name);
+    proxy.latency(1_000, { direction: 'toClient' });
+    turns.push(waitsFor(slow, 'slow 2'));
+    const asked = `SELECT 1 FROM pg_stat_activity WHERE application_name = 'slow ${name}' AND query LIKE 'WITH queue%'`;
+    await waitUntil(async () => (await server.query(asked)).length > 0, { what: 'its question' });
+    turns.push(waitsFor(quick, 'quick'));
+    await untilQueued(2);
+    turns.push(waitsFor(slow, 'slow 3'));
+    await proxy.heal();
+    await untilQueued(3);
+    await lease.release();
+    await Promise.all(turns);
+    expect(order).toEqual(['slow 1', 'slow 2', 'quick', 'slow 3']);
+  });
+
+  it('a waiter that comes while its process is told slowly that it has the lock goes behind whoever came meanwhile', async () => {
+    await using lab = new AdvisoryLab();
+    const server = await sharedServer();
+    const name = freshName();
+    const proxy = await lab.proxy(server);
+    const [slow, quick] = [lab.locks(proxy), lab.locks(server)];
+    await slow.ping();
+    proxy.latency(1_000, { direction: 'toClient' });
+    const holding = slow.lock(name).acquire();
+    const isGranted = async () => (await onServer(server, name)).granted === 1;
+    await waitUntil(isGranted, { what: 'the grant' });
+    const order: string[] = [];
+    const turns = [quick.lock(name).run(() => void order.push('quick'))];
+    const isQueued = async () => (await onServer(server, name)).waiting === 1;
+    await waitUntil(isQueued, { what: 'the request of the other process' });
+    turns.push(slow.lock(name).run(() => void order.push('slow')));
+    await proxy.heal();
+    const lease = await holding;
+    await waitUntil(async () => (await onServer(server, name)).waiting === 2, {
+      what: 'the request of the slow one',
+    });
+    await lease.release();
+    await Promise.all(turns);
+    expect(order).toEqual(['quick', 'slow']);
+  });
+
   it('a waiter whose turn comes while its process opens a slow connection for another is not passed over', async () => {
     await using lab = new AdvisoryLab();
     const server = await sharedServer();

@@ -25,6 +25,23 @@ it('a release does not wait behind 5 000 acquires of the same process', async ()
   await Promise.all(leases);
 });
 
+it('500 acquires at once of a lock that another process holds ask the server a few times', async () => {
+  await using holders = createLocks(postgresAdvisoryBackend({ connectionString: server.url }));
+  await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url }));
+  const held = await holders.lock('one').acquire();
+  await locks.ping();
+  const statements = vi.spyOn(pg.Client.prototype, 'query');
+  const order: number[] = [];
+  const turns = Array.from({ length: 500 }, (_, at) => locks.lock('one').run(() => void order.push(at)));
+  await vi.waitFor(async () => expect((await holders.inspect('one')).waiters).toHaveLength(500));
+  await held.release();
+  await Promise.all(turns);
+  const count = statements.mock.calls.length;
+  statements.mockRestore();
+  expect(count).toBeLessThan(50);
+  expect(order).toEqual(Array.from({ length: 500 }, (_, at) => at));
+});
+
 /** So many that a busy machine still answers them within the 10 s that an attempt has. */
 const TRIES = 900;
 

@@ -61,12 +61,13 @@ export class ResourceQueue {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    const arrivedAt = performance.now();
     // The session is opened outside the mutex: if the server is away, all calls fail together and not one after the other.
     const opening = this.#sessions.main();
     const main = opening instanceof Promise ? await opening : opening;
     // A repeated attempt of a waiter sends no statement, so `confirm()` asks whether the server is still there.
     if (this.acquisitions.has(request.acquisitionId)) await main.confirm();
-    return await this.#mutex.run(() => this.#attempt(request, enqueue, () => call.now()));
+    return await this.#mutex.run(() => this.#attempt(request, enqueue, () => call.now(), arrivedAt));
   }
 
   /** Resolves to the grant when the turn comes; `undefined`: the caller gave up, or should attempt again. */
@@ -142,7 +143,12 @@ export class ResourceQueue {
     return parked.state === 'held';
   }
 
-  async #attempt(request: AcquireRequest, enqueue: boolean, now: () => number): Promise<Attempt> {
+  async #attempt(
+    request: AcquireRequest,
+    enqueue: boolean,
+    now: () => number,
+    arrivedAt: number,
+  ): Promise<Attempt> {
     const known = this.acquisitions.get(request.acquisitionId);
     if (known !== undefined) return this.#attemptOf(request);
     const opening = this.#sessions.main();
@@ -151,7 +157,7 @@ export class ResourceQueue {
     const acquisition: Omit<AdvisoryAcquisition, 'group'> = {
       request,
       now,
-      arrivedAt: performance.now(),
+      arrivedAt,
       mode: request.mode,
       wait: new TurnWait(),
       grant: undefined,
@@ -160,10 +166,11 @@ export class ResourceQueue {
     };
     const last = this.groups.at(-1);
     if (last === undefined) {
+      const triedAt = performance.now();
       const token = await this.lock.try(main, mode);
       if (token !== undefined) {
         const group = this.#groups.add(newGroup('held', mode));
-        this.#groups.hold(group, main);
+        this.#groups.hold(group, main, triedAt);
         return { status: 'granted', grant: this.#groups.admit({ ...acquisition, group }, token) };
       }
     } else {
@@ -173,7 +180,7 @@ export class ResourceQueue {
         last.waiting.length === 0 &&
         this.groups.every(({ state }) => state === 'held');
       const fits = enqueue && mayJoin(last, mode);
-      if ((atOnce || fits) && (await this.#groups.isLastInQueue(main, last))) {
+      if ((atOnce || fits) && (await this.#groups.isLastInQueue(main, last, arrivedAt))) {
         this.#groups.join({ ...acquisition, group: last });
         if (last.state === 'held') await this.#groups.serve(last);
         return this.#attemptOf(request);

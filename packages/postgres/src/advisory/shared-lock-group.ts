@@ -36,6 +36,11 @@ export interface SharedLockGroup {
   serverWait: Promise<unknown> | undefined;
   /** Whether the group's position is fixed: requests that reach the server from now on are served later. */
   positioned: boolean;
+  /**
+   * The time, on `performance.now()`, at which nobody waited behind the group for certain: what arrived here before may join.
+   * Whoever is behind the group now reached the server later.
+   */
+  lastAt: number;
 }
 
 export function newGroup(state: SharedLockGroup['state'], serverMode: ServerMode): SharedLockGroup {
@@ -47,6 +52,7 @@ export function newGroup(state: SharedLockGroup['state'], serverMode: ServerMode
     waiting: [],
     serverWait: undefined,
     positioned: state === 'held',
+    lastAt: -Infinity,
   };
 }
 

@@ -33,11 +33,16 @@ export class SharedLockGroups {
     this.#mutex = mutex;
   }
 
-  /** Returns whether nobody else waits behind this group on the server, so that a newcomer may join it. */
-  async isLastInQueue(main: AdvisorySession, last: SharedLockGroup): Promise<boolean> {
-    if (last.session === undefined) return true;
-    const waitedFor = await this.lock.isWaitedFor(main, last.session);
-    return !waitedFor && last.state !== 'over';
+  /**
+   * Returns whether nobody waits behind this group on the server who was there before `arrivedAt`, so that a newcomer may join it.
+   * One question answers for all that have arrived before it: a thousand newcomers ask once.
+   */
+  async isLastInQueue(main: AdvisorySession, last: SharedLockGroup, arrivedAt: number): Promise<boolean> {
+    if (last.session === undefined || arrivedAt < last.lastAt) return true;
+    const askedAt = performance.now();
+    if (await this.lock.isWaitedFor(main, last.session)) return false;
+    last.lastAt = askedAt;
+    return last.state !== 'over';
   }
 
   /** Waits in the server's queue, if there is a session for it. Resolves when the position there is fixed. */
@@ -49,6 +54,7 @@ export class SharedLockGroups {
     const readers = this.#splitReaders(group);
     group.session = session;
     group.state = 'queued';
+    group.lastAt = performance.now();
     const wait = this.lock.wait(session, group.serverMode);
     group.serverWait = wait;
     wait
@@ -145,10 +151,11 @@ export class SharedLockGroups {
     // An earlier group of this process goes first.
     if (group.state !== 'parked' || this.groups[0] !== group) return;
     const main = await this.#sessions.main();
+    const triedAt = performance.now();
     const token = await this.lock.try(main, group.serverMode, together);
     if (token === undefined) return;
     group.state = 'held';
-    this.hold(group, main);
+    this.hold(group, main, triedAt);
     await this.serve(group, token);
   }
 
@@ -197,8 +204,10 @@ export class SharedLockGroups {
     return group;
   }
 
-  hold(group: SharedLockGroup, session: AdvisorySession): void {
+  /** @param triedAt - the time, on `performance.now()`, before the lock was tried */
+  hold(group: SharedLockGroup, session: AdvisorySession, triedAt: number): void {
     group.session = session;
+    group.lastAt = triedAt;
     this.#sessions.carry(session);
     if (!session.alive) this.drop(group);
   }
