@@ -11,6 +11,7 @@ import AdvisoryLab, {
   sharedServer,
   stopSharedServer,
   untilFree,
+  untilQueued,
 } from './advisory-lab.ts';
 
 afterAll(stopSharedServer);
@@ -74,7 +75,7 @@ describe.concurrent('connections', { timeout: 60_000 }, () => {
     await held[0]?.release();
     await (await entered[0])?.release();
     // Its connection is free now, for a name that is still held.
-    await waitUntil(async () => (await onServer(server, names[1])).waiting === 1, { what: 'the next wait' });
+    await untilQueued(server, names[1], 1);
     await held[1]?.release();
     for (const lease of await Promise.all(entered.slice(1))) await lease.release();
     for (const name of names) await untilFree(server, name);

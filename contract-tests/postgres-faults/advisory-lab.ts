@@ -74,6 +74,12 @@ export async function onServer(
   return { granted: Number(rows[0]?.['granted']), waiting: Number(rows[0]?.['waiting']) };
 }
 
+/** Resolves when the server has so many requests for a name in its queue. */
+export async function untilQueued(server: PostgresServer, name: string, count: number): Promise<void> {
+  const queued = async () => (await onServer(server, name)).waiting === count;
+  await waitUntil(queued, { what: `${count} requests for ${name} on the server` });
+}
+
 /** How many advisory locks the sessions of that name have, or wait for. */
 export async function locksOf(server: PostgresServer, application: string): Promise<number> {
   const rows = await server.query(

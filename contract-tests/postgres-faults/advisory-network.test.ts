@@ -11,6 +11,7 @@ import AdvisoryLab, {
   SLACK_MS,
   stopSharedServer,
   untilFree,
+  untilQueued,
   CLAIM_MS,
 } from './advisory-lab.ts';
 
@@ -173,8 +174,6 @@ describe.concurrent('what happens to the network and to other processes', { time
     const lease = await quick.lock(name).acquire();
     const order: string[] = [];
     const waitsFor = (locks: typeof slow, who: string) => locks.lock(name).run(() => void order.push(who));
-    const untilQueued = (count: number) =>
-      waitUntil(async () => (await onServer(server, name)).waiting === count, { what: `${count} requests` });
     const turns = [waitsFor(slow, 'slow 1')];
     await untilWaiting(quick, name);
     proxy.latency(1_000, { direction: 'toClient' });
@@ -182,10 +181,10 @@ describe.concurrent('what happens to the network and to other processes', { time
     const asked = `SELECT 1 FROM pg_stat_activity WHERE application_name = 'slow ${name}' AND query LIKE 'WITH queue%'`;
     await waitUntil(async () => (await server.query(asked)).length > 0, { what: 'its question' });
     turns.push(waitsFor(quick, 'quick'));
-    await untilQueued(2);
+    await untilQueued(server, name, 2);
     turns.push(waitsFor(slow, 'slow 3'));
     await proxy.heal();
-    await untilQueued(3);
+    await untilQueued(server, name, 3);
     await lease.release();
     await Promise.all(turns);
     expect(order).toEqual(['slow 1', 'slow 2', 'quick', 'slow 3']);
@@ -204,14 +203,11 @@ describe.concurrent('what happens to the network and to other processes', { time
     await waitUntil(isGranted, { what: 'the grant' });
     const order: string[] = [];
     const turns = [quick.lock(name).run(() => void order.push('quick'))];
-    const isQueued = async () => (await onServer(server, name)).waiting === 1;
-    await waitUntil(isQueued, { what: 'the request of the other process' });
+    await untilQueued(server, name, 1);
     turns.push(slow.lock(name).run(() => void order.push('slow')));
     await proxy.heal();
     const lease = await holding;
-    await waitUntil(async () => (await onServer(server, name)).waiting === 2, {
-      what: 'the request of the slow one',
-    });
+    await untilQueued(server, name, 2);
     await lease.release();
     await Promise.all(turns);
     expect(order).toEqual(['quick', 'slow']);

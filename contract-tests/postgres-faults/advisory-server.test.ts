@@ -1,15 +1,14 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { waitUntil } from '@locks/test-servers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { failure, figure, grantOf, lossOf, untilWaiting } from '../src/fault-lab/observe.ts';
 import AdvisoryLab, {
   freshName,
-  onServer,
   sharedServer,
   SLACK_MS,
   stopSharedServer,
   untilFree,
+  untilQueued,
 } from './advisory-lab.ts';
 
 afterAll(stopSharedServer);
@@ -58,11 +57,11 @@ describe.concurrent('what happens to the server and its sessions', { timeout: 60
     await untilWaiting(holder, name);
     // Only the session that stands in the queue.
     await server.terminate(`application_name = 'waiter ${name}' AND wait_event_type = 'Lock'`);
-    await waitUntil(async () => (await onServer(server, name)).waiting === 1, { what: 'a new wait' });
+    await untilQueued(server, name, 1);
     kept.assertValid();
     // All of them.
     await server.terminate(`application_name = 'waiter ${name}'`);
-    await waitUntil(async () => (await onServer(server, name)).waiting === 1, { what: 'a new wait' });
+    await untilQueued(server, name, 1);
     await lease.release();
     const next = await entered;
     next.assertValid();
