@@ -293,6 +293,12 @@ const inQuorum = [
     'a lost lease stays on a minority',
     2392,
   ]),
+  ...errorsIn('quorum', `${QUORUM}/quorum-backend.ts`, [
+    'if (nodeGrants?.over === true) return;',
+    '',
+    'an abandon for a lost renewal overtakes the release',
+    291_727_751,
+  ]),
   ...errorsIn('quorum', `${CORE}/acquire/acquire-loop.ts`, [
     'if (this.#failures > 0) this.#core.abandon(this.#request);\n      this.#renewId();',
     '',
@@ -354,22 +360,12 @@ const inRecords = [
     'a hold that is found again counts without the margin for what has passed',
     2_134_400,
   ]),
-  ...errorsIn(
-    'record',
-    'core/src/rules/lock-rules.ts',
-    [
-      'this.#takeBack();\n    const ids',
-      'const ids',
-      'a forced release ends what the same write grants',
-      1_001_500,
-    ],
-    [
-      'this.#takeBack();\n    const waiting',
-      'const waiting',
-      'a waiter that is granted in the write of a steal loses its place',
-      1_002_500,
-    ],
-  ),
+  ...errorsIn('record', 'core/src/rules/lock-rules.ts', [
+    'this.#takeBack();\n    const ids',
+    'const ids',
+    'a forced release ends what the same write grants',
+    51_659,
+  ]),
   ...errorsIn('record', 'record-protocol/src/sightings.ts', [
     'earlier?.mark === mark ? earlier :',
     'earlier !== undefined ? earlier :',

@@ -215,6 +215,8 @@ class NodesBackend implements QuorumBackend {
   /** Abandons a lost lease on all nodes: a minority may hold it yet, also one that was acquired again meanwhile. */
   #giveUp(grant: Grant, call: Call): void {
     const { nodeGrants } = grant as Partial<QuorumGrant>;
+    // A release that is under way asks all nodes by itself, and would find nothing on those where an abandon overtook it.
+    if (nodeGrants?.over === true) return;
     if (nodeGrants !== undefined) nodeGrants.over = true;
     for (const node of this.#quorum.nodes) void this.#background.abandon(node, grant.request, call);
   }

@@ -25,6 +25,8 @@ class Store {
   isBroken = false;
   /** Attempts are carried out, but not answered before this is. */
   after: Promise<void> = Promise.resolve();
+  /** Releases are carried out when this is. */
+  untilRelease: Promise<void> = Promise.resolve();
 
   readonly backend: LockBackend = scriptedBackend({
     capabilities: { ...capabilities, modes: ['exclusive', 'shared'] },
@@ -54,6 +56,7 @@ class Store {
       if (this.holder?.request.acquisitionId === acquisitionId) this.holder = undefined;
     },
     release: async (given) => {
+      await this.untilRelease;
       if (given !== this.holder) return 'not-held';
       this.holder = undefined;
       return 'released';
@@ -280,5 +283,22 @@ test('nor keeps what it grants after the lease was lost', async () => {
   expect(await renew()).toMatchObject({ status: 'lost' });
   give();
   await settled();
+  expect(a.id).toBeUndefined();
+});
+
+test('a renewal that finds most nodes released takes nothing from the release of a slow one', async () => {
+  const { quorum, lease, renew, a, b, c } = await held();
+  b.forget();
+  const [renewal, slowRelease] = [answerLater<void>(), answerLater<void>()];
+  for (const store of [a, c]) Object.assign(store, { until: renewal.answer, isSlow: true });
+  a.untilRelease = slowRelease.answer;
+  const renewed = renew();
+  const released = quorum.release(lease, call);
+  await settled();
+  expect(c.id).toBeUndefined();
+  renewal.give();
+  expect(await renewed).toMatchObject({ status: 'lost' });
+  slowRelease.give();
+  expect(await released).toBe('released');
   expect(a.id).toBeUndefined();
 });
