@@ -85,8 +85,10 @@ export class MiddleOfHold {
   }
 
   async #renew(lease: AnyLease, ttlMs: number): Promise<void> {
+    const { clock } = this.#context.process;
+    const startedAt = clock.monotonic();
     await lease.renew(ttlMs);
-    this.#checks.renewed(lease, ttlMs);
+    this.#checks.renewed(lease, ttlMs, clock.monotonic() - startedAt);
   }
 
   async #shorten(lease: AnyLease, ttlMs: number): Promise<void> {

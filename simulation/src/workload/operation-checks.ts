@@ -129,11 +129,15 @@ export class OperationChecks {
     if (lease.validForMs > ttlMs) this.#violated('§1.2', 'counts on more than its ttl');
   }
 
-  /** Renewals that were confirmed count from their sending (docs/spec.md §1.2, §1.7). */
-  renewed(lease: HeldLease, ttlMs: number): void {
+  /**
+   * Renewals that were confirmed count from their sending (docs/spec.md §1.2, §1.7).
+   *
+   * @param tookMs - the time from the call to its end: a compare and swap may lose many races
+   */
+  renewed(lease: HeldLease, ttlMs: number, tookMs: number): void {
     if (!this.#isUndisturbed) return;
     const left = lease.validForMs;
-    const least = ttlMs * (1 - MARGIN) - MARGIN_MS - this.#roundTripMs;
+    const least = ttlMs * (1 - MARGIN) - MARGIN_MS - tookMs;
     // Where core renews too, its renewal may still be under way, and may be the shorter one.
     const isAlone = this.#plan.renewal === 'manual' || this.#plan.end === 'forget';
     if ((isAlone && left < least) || left > ttlMs)
