@@ -20,6 +20,7 @@ export class PollPace {
    */
   #ahead = 0;
   #aheadAt = 0;
+  #holders = '';
   #turnMs = 0;
 
   /** @param nextMs - the shortest pause, for the process whose waiter is next, in milliseconds */
@@ -27,15 +28,20 @@ export class PollPace {
     this.#nextMs = nextMs;
   }
 
-  /** Records that the resource changed, or may have. */
+  /** Records that the resource changed, or may have. A renewal, and a newcomer behind the waiters of this process, bring no turn nearer. */
   changed(row?: LockRow, client?: string): void {
     const now = performance.now();
+    if (row !== undefined) {
+      const ahead =
+        row.waiters.findIndex((waiter) => waiter.client === client) + Math.min(1, row.holds.length);
+      const holders = JSON.stringify(row.holds.map(({ id, mode }) => [id, mode]));
+      if (ahead === this.#ahead && holders === this.#holders) return;
+      if (ahead < this.#ahead) this.#turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
+      this.#ahead = ahead;
+      this.#aheadAt = now;
+      this.#holders = holders;
+    }
     this.#changedAt = now;
-    if (row === undefined) return;
-    const ahead = row.waiters.findIndex((waiter) => waiter.client === client) + Math.min(1, row.holds.length);
-    if (ahead < this.#ahead) this.#turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
-    this.#ahead = ahead;
-    this.#aheadAt = now;
   }
 
   /** The time for which the resource need not be read, in milliseconds. */

@@ -63,7 +63,8 @@ export class StoreTable implements RecordTable {
   readonly #heartbeats: Heartbeats;
   /** The clients of other processes that wait, by the names for which they do, as last read. */
   readonly #waiting = new Map<string, readonly string[]>();
-  /** The version of the own heartbeat. */
+  /** This process, and the version of its heartbeat, which it needs not read: it lives. */
+  #client = '';
   #beat: RecordVersion | undefined;
 
   constructor(store: RecordStore, prefix: string) {
@@ -155,6 +156,7 @@ export class StoreTable implements RecordTable {
   }
 
   async beat(client: string, limit: TimeLimit): Promise<void> {
+    this.#client = client;
     for (let tries = 1; ; tries += 1) {
       // A store may give a value that it has already the version that it had: two heartbeats always differ.
       const heartbeat: Heartbeat = {
@@ -272,6 +274,7 @@ export class StoreTable implements RecordTable {
       hold.until = Math.min(since(hold.id) + span, seenAt + (left ?? Infinity));
     }
     const clients = new Set(row.waiters.map(({ client }) => client));
+    clients.delete(this.#client);
     if (clients.size > 0) this.#waiting.set(name, [...clients]);
     else this.#waiting.delete(name);
     return row;

@@ -1,4 +1,5 @@
 import { createLocks } from '@locks/core';
+import type { Grant } from '@locks/core/backend';
 import { expect, it } from 'vitest';
 import { acquire, call, open, request, sleep, take, until } from './fixture.ts';
 import { MemoryStore, Records } from './memory-records.ts';
@@ -36,10 +37,11 @@ it('hand-offs inside a process are one write each', async () => {
   await locks.close();
 });
 
-it('polls once for all that wait, however many, and ever more seldom', async () => {
+it('polls once for all that wait, however many, and ever more seldom, while the holds are renewed', async () => {
   const records = new Records();
   const holder = open(new MemoryStore(records));
-  for (const name of ['a', 'b', 'c']) await take(holder, request(name, { ttlMs: 60_000 }));
+  const grants: Grant[] = [];
+  for (const name of ['a', 'b', 'c']) grants.push(await take(holder, request(name, { ttlMs: 60_000 })));
   const store = new MemoryStore(records);
   const backend = open(store);
   const waiting = ['a', 'b', 'c'].flatMap((name) => Array.from({ length: 300 }, () => request(name)));
@@ -47,7 +49,13 @@ it('polls once for all that wait, however many, and ever more seldom', async () 
   await until(async () => (await holder.inspect('c', call)).waiters.length === 300);
   await sleep(1_500);
   const before = store.counts.read;
-  await sleep(2_000);
+  for (let renewals = 0; renewals < 4; renewals += 1) {
+    await sleep(500);
+    await holder.renew(
+      grants.map((grant) => ({ grant, ttlMs: 60_000 })),
+      call,
+    );
+  }
   // One read of three records each 800 ms at most.
   expect(store.counts.read - before).toBeLessThanOrEqual(4);
   await Promise.all(waiting.map((wanted) => backend.abandon(wanted, call)));

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { HoldRecord } from '@locks/core/rules';
 import { NO_ROW, type LockRow } from '../src/lock-row.ts';
 import { PollPace } from '../src/poll-pace.ts';
 
@@ -30,6 +31,22 @@ describe('the pace of the polls', () => {
     expect(pace.pauseMs).toBe(30);
     pace.changed(rowWith(0), 'me');
     expect(pace.pauseMs).toBe(2);
+  });
+
+  it('takes a renewal and newcomers for no change, and another holder, or a reader, for one', () => {
+    const pace = new PollPace(2);
+    const { holds, ...row } = rowWith(0);
+    const [hold] = holds as [HoldRecord];
+    pace.changed({ ...row, holds }, 'me');
+    vi.advanceTimersByTime(100);
+    const newcomer = { ...row.waiters[0]!, id: 'newcomer', client: 'other' };
+    pace.changed({ ...row, holds: [{ ...hold, until: 2 }], waiters: [...row.waiters, newcomer] }, 'me');
+    expect(pace.pauseMs).toBe(42);
+    for (const change of [{ id: 'another' }, { mode: { kind: 'shared' } as const }]) {
+      pace.changed({ ...row, holds: [{ ...hold, ...change }] }, 'me');
+      expect(pace.pauseMs).toBe(2);
+      vi.advanceTimersByTime(100);
+    }
   });
 
   it('grows while nothing changes', () => {
