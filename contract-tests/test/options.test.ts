@@ -36,6 +36,7 @@ describe('the public functions', () => {
         for (const wrong of misspellings(name)) {
           if (siblings.includes(wrong)) continue;
           const message = await refusal(() => call.call(withOption({ ...call.valid }, path, wrong) as never));
+          expect(message.toLowerCase()).toContain(functionOf(key));
           expect(message).toContain(`has no option "${wrong}". Did you mean ${name}? It has `);
           const known = message.slice(message.lastIndexOf('It has ') + 7, -1).split(', ');
           expect(known.sort()).toEqual([...siblings].sort());
@@ -77,6 +78,12 @@ describe('the public functions', () => {
     for (const odd of [null, {}, { x: 1 }, 'text']) await refusal(() => memoryBackend(odd as never));
   });
 });
+
+/** The function that users call, in lower case: of what an adapter builds on, that of the adapter. */
+function functionOf(key: string): string {
+  const name = key.slice(0, key.indexOf('(')).split(/[ .]/).at(-1) as string;
+  return name.replace(/^create(?=Redis)|Through$/g, '').toLowerCase();
+}
 
 /** Misspellings: a missing letter, an additional one, two exchanged, and the wrong case. */
 function misspellings(name: string): string[] {

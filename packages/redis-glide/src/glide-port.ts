@@ -56,11 +56,7 @@ export class GlidePort implements RedisPort {
   /** Sends within the window, and rejects with the words of the server. */
   protected async sendWith(options: CommandOptions, command: RedisCommand): Promise<unknown> {
     if (this.#client.isClosed) throw closedError();
-    try {
-      return await this.#window.run(() => this.#client.customCommand(command, options));
-    } catch (error) {
-      throw replyErrorOf(error);
-    }
+    return await this.#window.run(() => this.#client.customCommand(command, options)).catch(throwReply);
   }
 
   masters(): Promise<readonly NodeSender[]> {
@@ -80,13 +76,7 @@ export class GlidePort implements RedisPort {
     };
     this.#sides.add(close);
     return {
-      send: async (command) => {
-        try {
-          return await side.customCommand(command, TO_SERVER);
-        } catch (error) {
-          throw replyErrorOf(error);
-        }
-      },
+      send: (command) => side.customCommand(command, TO_SERVER).catch(throwReply),
       close,
     };
   }
@@ -99,6 +89,10 @@ export class GlidePort implements RedisPort {
 }
 
 /** The port of a client for a cluster. */
+function throwReply(error: unknown): never {
+  throw replyErrorOf(error);
+}
+
 class GlideClusterPort extends GlidePort {
   override readonly cluster = true;
   readonly #client: GlideClusterConnection;

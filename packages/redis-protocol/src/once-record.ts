@@ -28,17 +28,22 @@ const FENCE_MS = 3_600_000;
 /**
  * The record of `once` of `@locks/once`: the entry of a job is JSON under the key `once:<job>`, or `once|<prefix>|<job>`.
  *
+ * @param what - the function that the user called, for the message of an error
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  */
-export function redisRecordThrough(port: RedisPort, options?: RedisRecordOptions): OnceRecord {
-  const { prefix } = readOptions('redisRecord()', options, TABLE);
+export function redisRecordThrough(
+  port: RedisPort,
+  options?: RedisRecordOptions,
+  what = 'redisRecord()',
+): OnceRecord {
+  const start = keyStart('once', options, what);
   return {
     async read(job) {
-      const text = await get(port, keyOf('once', prefix, job));
-      return text === null || text === undefined ? undefined : readSlotEntry(text);
+      const text = await get(port, start + job);
+      return typeof text === 'string' ? readSlotEntry(text) : undefined;
     },
     async write(job, entry) {
-      await fencedSetThrough(port, keyOf('once', prefix, job), slotEntryText(entry), entry.token);
+      await fencedSetThrough(port, start + job, slotEntryText(entry), entry.token);
       return true;
     },
   };
@@ -47,22 +52,29 @@ export function redisRecordThrough(port: RedisPort, options?: RedisRecordOptions
 /**
  * The store of `coalesce` of `@locks/once`: a result is under the key `coalesce:<key>`, or `coalesce|<prefix>|<key>`.
  *
+ * @param what - the function that the user called, for the message of an error
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  */
-export function redisResultsThrough(port: RedisPort, options?: RedisRecordOptions): ResultStore {
-  const { prefix } = readOptions('redisResults()', options, TABLE);
+export function redisResultsThrough(
+  port: RedisPort,
+  options?: RedisRecordOptions,
+  what = 'redisResults()',
+): ResultStore {
+  const start = keyStart('coalesce', options, what);
   return {
-    get: (key) => get(port, keyOf('coalesce', prefix, key)),
+    get: (key) => get(port, start + key),
     set: (key, value, token, ttlMs) =>
-      fencedSetThrough(port, keyOf('coalesce', prefix, key), value, token, {
+      fencedSetThrough(port, start + key, value, token, {
         ttlMs,
         fenceTtlMs: ttlMs + FENCE_MS,
       }),
   };
 }
 
-function keyOf(kind: string, prefix: string, name: string): string {
-  return prefix === DEFAULT_PREFIX ? `${kind}:${name}` : `${kind}|${prefix}|${name}`;
+/** What all keys begin with. */
+function keyStart(kind: string, options: RedisRecordOptions | undefined, what: string): string {
+  const { prefix } = readOptions(what, options, TABLE);
+  return prefix === DEFAULT_PREFIX ? `${kind}:` : `${kind}|${prefix}|`;
 }
 
 async function get(port: RedisPort, key: string): Promise<string | null | undefined> {

@@ -19,7 +19,8 @@ import { portOf } from './upstash-port.ts';
  * ```
  */
 export function upstashRecord(database: UpstashConnection, options?: RedisRecordOptions): OnceRecord {
-  return redisRecordThrough(portOf('upstashRecord()', database), options);
+  const what = 'upstashRecord()';
+  return redisRecordThrough(portOf(what, database), options, what);
 }
 
 // setup: import { createLocks } from '@locks/core'; import { coalesce } from '@locks/once'; import { upstashBackend, upstashResults, type UpstashConnection } from '@locks/upstash'; declare const database: UpstashConnection;
@@ -36,5 +37,6 @@ export function upstashRecord(database: UpstashConnection, options?: RedisRecord
  * ```
  */
 export function upstashResults(database: UpstashConnection, options?: RedisRecordOptions): ResultStore {
-  return redisResultsThrough(portOf('upstashResults()', database), options);
+  const what = 'upstashResults()';
+  return redisResultsThrough(portOf(what, database), options, what);
 }

@@ -38,7 +38,7 @@ export class LockSet implements MultiLock {
 
   async run<T>(work: (lease: MultiLease) => T | Promise<T>, options?: AllOptions): Promise<T> {
     if (typeof work !== 'function') throw mustBe('What run() works', 'a function', work);
-    const setWaitMs = this.#waitMsOf(options);
+    const setWaitMs = this.#waitMsOf('run()', options);
     if (this.#members.some(({ parts }) => parts?.options.reentrant))
       return this.#runNested(work, options, setWaitMs);
     const set = (await this.acquire(options)) as LeaseSet;
@@ -49,7 +49,7 @@ export class LockSet implements MultiLock {
   }
 
   async #acquire(options: AllOptions | undefined, isSingle: boolean): Promise<MultiLease | undefined> {
-    const waitMs = this.#waitMsOf(options);
+    const waitMs = this.#waitMsOf(isSingle ? 'tryAcquire()' : 'acquire()', options);
     const startedAt = this.#clock.now();
     const remainingMs = (): number => this.#remainingMs(startedAt, waitMs);
     for (let leftMs = waitMs; ; leftMs = remainingMs()) {
@@ -106,8 +106,8 @@ export class LockSet implements MultiLock {
    * How long the set waits. Checks the options for all members before anything is sent: an error for the last must not come after
    * the first was taken.
    */
-  #waitMsOf(options: AllOptions | undefined): number {
-    const { waitMs = DEFAULT_WAIT_MS } = readOptions('all()', options, ALL_TABLE, ELSEWHERE);
+  #waitMsOf(caller: string, options: AllOptions | undefined): number {
+    const { waitMs = DEFAULT_WAIT_MS } = readOptions(caller, options, ALL_TABLE, ELSEWHERE);
     const waits = this.#members.flatMap(({ parts }) => {
       if (parts === undefined) return [];
       const { ttl } = parts.core.backend.capabilities;
