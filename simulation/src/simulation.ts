@@ -65,7 +65,7 @@ interface RunningProcess {
   clientsRunning: number;
   isClosing: boolean;
   isClosed: boolean;
-  /** It was closed while a request was under way that may have been overtaken by its abandon. */
+  /** It was closed while a request was under way that may have been overtaken by its abandon, or an abandon that may lose races. */
   leavesGhosts: boolean;
 }
 
@@ -269,8 +269,10 @@ export class Simulation {
     if (!stood && tookMs > drainMs + CLOSES_WITHIN_MS)
       this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
     running.isClosed = true;
-    // By another connection an attempt may come after its abandon: what it takes ends by its ttl (docs/spec.md §2.2).
-    running.leavesGhosts ||= !this.#plan.network.ordered && running.links.some(({ isBusy }) => isBusy);
+    // By another connection an attempt may come after its abandon, and an abandon may lose races against writes of others: what is
+    // held then ends by its ttl (docs/spec.md §2.2).
+    const mayBeLate = !this.#plan.network.ordered || triesAgain(this.#plan);
+    running.leavesGhosts ||= mayBeLate && running.links.some(({ isBusy }) => isBusy);
     this.#checkClosed(running);
   }
 
@@ -297,13 +299,19 @@ export class Simulation {
     });
   }
 
-  /** Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request that was sent again comes after it. */
+  /**
+   * Whoever has released holds nothing in the store (docs/spec.md §3.2), unless a request comes after it that was sent before by a
+   * connection which broke.
+   */
   #released(label: string, name: string, id: string): void {
     const { cohort, network } = this.#plan;
-    const { resent, ordered } = network;
+    const hasReconnected = this.#processes.some(({ links }) =>
+      links.some(({ reconnects }) => reconnects > 0),
+    );
     // The store knows a lease that is passed on by its first holder.
     if (cohort !== undefined) return;
-    const mayComeAgain = resent > 0 || !ordered || this.#world.isDataLost || this.#stores.length > 1;
+    const mayComeAgain =
+      hasReconnected || !network.ordered || this.#world.isDataLost || this.#stores.length > 1;
     // What a release has read may say that nothing is held.
     if ((this.#plan.record?.stale ?? 0) > 0) return;
     if (mayComeAgain || !this.#stores.some((store) => store.modeHeld(name, id) !== undefined)) return;
