@@ -1,7 +1,7 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
 import { type Acquisitions, byResource } from './acquisitions.ts';
-import { entriesAt, revisionOf } from './txn-responses.ts';
+import { headAt, revisionOf } from './txn-responses.ts';
 import type { Attempts, AttemptOutcome } from './attempts.ts';
 import { read, readHead } from './conditions.ts';
 import { decodeEntry, type EtcdEntry } from './etcd-entry.ts';
@@ -324,7 +324,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     const response = await this.#port.run(reads, call);
     const revision = revisionOf(response);
     for (const [index, group] of groups.entries()) {
-      const turns = new QueueTurns(entriesAt(response, index));
+      const turns = new QueueTurns(headAt(response, index));
       const together: Acquisition[] = [];
       for (const member of group) {
         if (member.position === undefined || member.ended) continue;

@@ -41,6 +41,17 @@ export function entriesAt(response: ITxnResponse, at: number): EtcdEntry[] {
   return inQueueOrder(keysAt(response, at).map(decodeEntry));
 }
 
+/**
+ * Decodes the entries of one read of the head of a queue, but for the last batch where the limit has cut the read: entries of one
+ * transaction come in the order of their keys, so that those which are missing may be ahead of those which were read.
+ */
+export function headAt(response: ITxnResponse, at: number): EtcdEntry[] {
+  const entries = entriesAt(response, at);
+  if (!isPartial(response, at)) return entries;
+  const last = Math.max(...entries.map(({ createRevision }) => createRevision));
+  return entries.filter(({ createRevision }) => createRevision < last);
+}
+
 export function keysAt({ responses }: ITxnResponse, at: number): readonly IKeyValue[] {
   return (responses[at] as IResponseOp).response_range.kvs;
 }

@@ -47,6 +47,34 @@ describe('many waiters of one process on one lock', () => {
     expect(others).toEqual({});
   });
 
+  test('a check that reads the head of the queue leaves all in their order, and nobody waits for the next one', async () => {
+    const client = etcd.client();
+    // A heartbeat, and so the first check, comes soon.
+    const [holder, backend] = [etcd.open(), etcd.open(client, { waiterTtlMs: 1_000 })];
+    const name = freshName();
+    const first = await take(holder, request(name));
+    const waiting = requestsFor(name, 400);
+    await queue(backend, waiting);
+    const served: string[] = [];
+    const all = waiting.map(async (each) => {
+      const grant = await acquire(backend, each, callFor(30_000));
+      served.push(each.acquisitionId);
+      await backend.release(grant, call);
+    });
+    const reads = vi.spyOn(client.kv, 'txn');
+    const headRead = ({ mock }: typeof reads) =>
+      mock.calls.some(([sent]) =>
+        JSON.stringify(sent).includes('"sort_order":"Ascend","sort_target":"Create"'),
+      );
+    await vi.waitFor(() => expect(headRead(reads)).toBe(true), { timeout: 10_000 });
+    const order = await waitersOf(holder, name);
+    await holder.release(first, call);
+    const startedAt = performance.now();
+    await Promise.all(all);
+    expect(served).toEqual(order);
+    expect(performance.now() - startedAt).toBeLessThan(4_000);
+  });
+
   test('a process that lost its session queues again with a few requests, and is served', async () => {
     const client = etcd.client();
     const counted = new Counted(client);
