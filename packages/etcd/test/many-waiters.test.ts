@@ -49,8 +49,7 @@ describe('many waiters of one process on one lock', () => {
 
   test('a check that reads the head of the queue leaves all in their order, and nobody waits for the next one', async () => {
     const client = etcd.client();
-    // A heartbeat, and so the first check, comes soon.
-    const [holder, backend] = [etcd.open(), etcd.open(client, { waiterTtlMs: 1_000 })];
+    const [holder, backend] = [etcd.open(), etcd.open(client)];
     const name = freshName();
     const first = await take(holder, request(name));
     const waiting = requestsFor(name, 400);
@@ -66,7 +65,7 @@ describe('many waiters of one process on one lock', () => {
       mock.calls.some(([sent]) =>
         JSON.stringify(sent).includes('"sort_order":"Ascend","sort_target":"Create"'),
       );
-    await vi.waitFor(() => expect(headRead(reads)).toBe(true), { timeout: 10_000 });
+    await vi.waitFor(() => expect(headRead(reads)).toBe(true), { timeout: 20_000 });
     const order = await waitersOf(holder, name);
     await holder.release(first, call);
     const startedAt = performance.now();
