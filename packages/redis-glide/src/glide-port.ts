@@ -88,11 +88,11 @@ export class GlidePort implements RedisPort {
   }
 }
 
-/** The port of a client for a cluster. */
 function throwReply(error: unknown): never {
   throw replyErrorOf(error);
 }
 
+/** The port of a client for a cluster. */
 class GlideClusterPort extends GlidePort {
   override readonly cluster = true;
   readonly #client: GlideClusterConnection;
