@@ -56,7 +56,10 @@ const TRIES = 20;
 /** The most entries that one transaction steals: a server accepts 128 operations in one transaction. */
 const MOST_STOLEN = 100;
 
-/** Every way to hold a resource or to queue for it: one transaction each, whose conditions do not trust earlier reads. */
+/**
+ * Every way to hold a resource or to queue for it: one transaction each, whose conditions do not trust earlier reads. They stand in one
+ * file since each ends alike: a grant, or a lease that is returned or stays reserved for a request in flight.
+ */
 export class Attempts {
   readonly #port: EtcdPort;
   readonly #leases: LeasePool;
@@ -201,9 +204,13 @@ export class Attempts {
   async readStatus(acquisition: Acquisition, call: Call): Promise<QueueStatus> {
     const response = await this.#port.run([read(acquisition.range)], call);
     acquisition.assertWanted();
-    return this.queueStatus(acquisition, new QueueTurns(entriesAt(response, 0)), revisionOf(response), call);
+    const turns = new QueueTurns(entriesAt(response, 0));
+    const status = this.queueStatus(acquisition, turns, revisionOf(response), call);
+    if (status.status === 'blocked') this.#returnLease(acquisition);
+    return status;
   }
 
+  /** The status by an answer that may be older than a grant whose keep-alive is under way: the reserved lease stays reserved. */
   queueStatus(acquisition: Acquisition, turns: QueueTurns, revision: number, call: Call): QueueStatus {
     const own = turns.entryOf(acquisition.request.acquisitionId);
     if (own === undefined) return this.#notQueued(acquisition);
@@ -211,7 +218,7 @@ export class Attempts {
     if (own.held) return { status: 'free' };
     this.#sessions.queued(acquisition, own);
     const turn = turns.of(own);
-    return turn.status === 'free' ? turn : this.#blocked(acquisition, turn, revision, call);
+    return turn.status === 'free' ? turn : this.#blockedBy(turn, acquisition, revision, call);
   }
 
   /** Ends every hold and grants this acquisition instead, ahead of the queue. */
@@ -386,20 +393,31 @@ export class Attempts {
     return { status: 'not-queued' };
   }
 
+  /** The result of the acquisition's own attempt. */
   #blocked(
     acquisition: Acquisition,
-    { nearest, byHolders }: Extract<EtcdTurn, { status: 'blocked' }>,
+    turn: Extract<EtcdTurn, { status: 'blocked' }>,
     revision: number,
     call: Call,
   ): Extract<AttemptOutcome, { status: 'blocked' }> {
-    // A waiter may wait longer than a lease lasts: the next acquisition uses the lease.
-    if (acquisition.lease !== undefined && !acquisition.doubtful) {
-      this.#leases.release(acquisition.lease);
-      acquisition.lease = undefined;
-    }
-    if (acquisition.lease === undefined && byHolders) {
-      this.#leases.prepare(acquisition.request.ttlMs, call);
-    }
+    this.#returnLease(acquisition);
+    return this.#blockedBy(turn, acquisition, revision, call);
+  }
+
+  #blockedBy(
+    { nearest, byHolders }: Extract<EtcdTurn, { status: 'blocked' }>,
+    { lease, request }: Acquisition,
+    revision: number,
+    call: Call,
+  ): Extract<AttemptOutcome, { status: 'blocked' }> {
+    if (lease === undefined && byHolders) this.#leases.prepare(request.ttlMs, call);
     return { status: 'blocked', nearest, revision };
+  }
+
+  /** A waiter may wait longer than a lease lasts: the next acquisition uses the lease. */
+  #returnLease(acquisition: Acquisition): void {
+    if (acquisition.lease === undefined || acquisition.doubtful) return;
+    this.#leases.release(acquisition.lease);
+    acquisition.lease = undefined;
   }
 }

@@ -120,6 +120,26 @@ export function holdBack(
   };
 }
 
+/** Holds back the answer to the next transaction of a client that `matches`. */
+export function holdBackAnswer(
+  client: Etcd3,
+  matches: (request: ITxnRequest) => boolean,
+): { readonly answered: Promise<void>; readonly deliver: () => void } {
+  const { kv } = client;
+  const send = kv.txn.bind(kv);
+  const answered = deferred<void>();
+  const delivered = deferred<void>();
+  kv.txn = async (request, options) => {
+    if (!matches(request)) return await send(request, options);
+    kv.txn = send;
+    const answer = await send(request, options);
+    answered.resolve();
+    await delivered.promise;
+    return answer;
+  };
+  return { answered: answered.promise, deliver: delivered.resolve };
+}
+
 /** Loses the answer to the next transaction that `matches`; after `between` the client sends it once more. */
 export function sendTwice(
   client: Etcd3,

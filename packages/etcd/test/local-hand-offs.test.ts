@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises';
 import type { AcquireRequest, Grant, LockMode } from '@locks/core/backend';
 import type { Etcd3 } from 'etcd3';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   acquire,
   type Backend,
@@ -11,6 +11,8 @@ import {
   freshName,
   grants,
   holdBack,
+  holdBackAnswer,
+  interceptKeepAlives,
   request,
   take,
   useEtcd,
@@ -144,6 +146,34 @@ describe('a hand-off within one process', () => {
     await expect(released).rejects.toThrow('UNAVAILABLE');
     expect(await backend.release(held, call)).toBe('unknown');
     expect(await holdersOf(backend, name)).toEqual([]);
+  });
+
+  test('keeps its lease when a check is answered late, which read the queue before the hand-off', async () => {
+    // The first heartbeat is to check the waiters: its clock must have passed the first five seconds.
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 5_000);
+    onTestFinished(() => clock.mockRestore());
+    const client = etcd.client();
+    const keepAlives: (() => void)[] = [];
+    let heldBack = false;
+    interceptKeepAlives(client, { write: (send) => void (heldBack ? keepAlives.push(send) : send()) });
+    const backend = etcd.open(client, { waiterTtlMs: 3_000 });
+    const { held, turns } = await queued(backend, 1);
+    const check = holdBackAnswer(
+      client,
+      ({ success }) => success?.every((each) => each.request_range) === true,
+    );
+    await check.answered;
+    heldBack = true;
+    expect(await backend.release(held, call)).toBe('released');
+    check.deliver();
+    await nextIteration();
+    expect(keepAlives).toHaveLength(1);
+    for (const send of keepAlives.splice(0)) send();
+    heldBack = false;
+    const holders = [(await turns[0]) as Grant, await take(backend, request(freshName()))];
+    const leases = holders.map(async (each) => (await client.get(keyOf(each.request)).exec()).kvs[0]?.lease);
+    expect(new Set(await Promise.all(leases)).size).toBe(2);
   });
 
   test.for(['at once', 'later', 'never'])(

@@ -40,7 +40,7 @@ export function redisRecordThrough(
   return {
     async read(job) {
       const text = await get(port, start + job);
-      return typeof text === 'string' ? readSlotEntry(text) : undefined;
+      return text === null || text === undefined ? undefined : readSlotEntry(text);
     },
     async write(job, entry) {
       await fencedSetThrough(port, start + job, slotEntryText(entry), entry.token);

@@ -42,7 +42,7 @@ const DRIFT_MS = 2;
 /** Part of the caller's time that nodes have for an abandon. */
 const ABANDON_PART = 0.75;
 
-/** A backend that holds a lock on most of its nodes. */
+/** A backend that holds a lock on most of its nodes. One class: each step depends on what the others may have left on a node. */
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
 // setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/core/quorum';
