@@ -56,14 +56,14 @@ export const pgPool: Client<import('pg').Pool> = {
 };
 
 /** An instance of the application, with the default of at most 10 connections. */
-export const postgresJs: Client<import('postgres').Sql> = {
+export const postgresJs = (max = 10): Client<import('postgres').Sql> => ({
   packages: ['postgres'],
   async connect(url) {
     const { default: postgres } = await import('postgres');
-    const client = postgres(url, { onnotice: () => undefined });
+    const client = postgres(url, { max, onnotice: () => undefined });
     return { client, ping: () => client`SELECT 1`, close: () => client.end() };
   },
-};
+});
 
 /** A pool of the application, with mysql2's default of at most 10 connections. */
 export const mysqlPool = (flags: string[] = []): Client<MysqlPool> => ({
@@ -149,11 +149,11 @@ export const backends = {
     (await import('@locks/postgres')).postgresLeaseBackend({ pool }),
   ),
   // It opens connections of its own, whatever the pool: sessions hold the locks.
-  'postgres.js lease': backend('@locks/postgres', postgresJs, async (sql) =>
+  'postgres.js lease': backend('@locks/postgres', postgresJs(), async (sql) =>
     (await import('@locks/postgres/postgres-js')).postgresLeaseBackend({ sql }),
   ),
 
-  'postgres.js advisory': backend('@locks/postgres', postgresJs, async (sql) =>
+  'postgres.js advisory': backend('@locks/postgres', postgresJs(), async (sql) =>
     (await import('@locks/postgres/postgres-js')).postgresAdvisoryBackend({ sql }),
   ),
 

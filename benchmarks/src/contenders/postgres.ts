@@ -85,7 +85,7 @@ const rawAdvisory = foreign(
 /** The same lease by postgres.js, which prepares the statements. */
 const rawLeaseOfPostgresJs = foreign(
   { store, name: 'raw lease table, postgres.js', kind: 'floor' },
-  postgresJs,
+  postgresJs(),
   async (sql) => {
     await sql.unsafe(CREATE_TABLE);
     return async (resource) => {
@@ -98,10 +98,13 @@ const rawLeaseOfPostgresJs = foreign(
   },
 );
 
+/** More than one process has waiters: each keeps a connection, and one that waits for a connection would wait for ever. */
+const MOST_SESSIONS = 64;
+
 /** The same advisory lock by postgres.js: a lock keeps a connection of the instance. */
 const rawAdvisoryOfPostgresJs = foreign(
   { store, name: 'raw advisory lock, postgres.js', kind: 'floor' },
-  postgresJs,
+  postgresJs(MOST_SESSIONS),
   (sql) => {
     const idle: ReservedSql[] = [];
     return async (resource) => {
