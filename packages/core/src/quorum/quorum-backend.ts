@@ -42,7 +42,7 @@ const DRIFT_MS = 2;
 /** Part of the caller's time that nodes have for an abandon. */
 const ABANDON_PART = 0.75;
 
-/** A backend that holds a lock on most of its nodes. One class: each step depends on what the others may have left on a node. */
+/** A backend that holds a lock on most of its nodes. */
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
 // setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/core/quorum';
@@ -63,6 +63,7 @@ export function quorumBackend(backends: readonly LockBackend[], options?: Quorum
   return new NodesBackend(resolveQuorum(backends, options));
 }
 
+// One class, of more than 400 lines: each step depends on what the others may have left on a node.
 class NodesBackend implements QuorumBackend {
   readonly spec = 'locks-backend/1';
   readonly name = 'quorum';
