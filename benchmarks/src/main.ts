@@ -2,6 +2,7 @@
 import { allSuite } from './suites/all.ts';
 import { clusterSuite } from './suites/cluster.ts';
 import { cohortSuite } from './suites/cohorts.ts';
+import { crowdsSuite } from './suites/crowds.ts';
 import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { recordsSuite } from './suites/records.ts';
@@ -29,6 +30,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   languages: languagesSuite,
   telemetry: telemetrySuite,
   cluster: clusterSuite,
+  crowds: crowdsSuite,
   all: allSuite,
 };
 

@@ -30,7 +30,7 @@ export default class Lab extends FaultLab {
     const client = openDynamodb(at);
     this.defer(() => client.destroy());
     return this.use(
-      createLocks(dynamodbBackend({ client, table: TABLE, waiterTtlMs: WAITER_TTL_MS }), options),
+      createLocks(dynamodbBackend(client, { table: TABLE, waiterTtlMs: WAITER_TTL_MS }), options),
     );
   }
 }

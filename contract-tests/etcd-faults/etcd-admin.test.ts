@@ -17,7 +17,7 @@ describe.concurrent('what an administrator does', { timeout: 40_000 }, () => {
       const lost = lossOf(lease);
       const entered = waiter.lock('a').acquire();
       await untilWaiting(holder, 'a');
-      const { kvs } = await admin.getAll().prefix('locks/a/').exec();
+      const { kvs } = await admin.getAll().prefix('locks//a/').exec();
       const held = kvs.find(({ value }) => value.toString().startsWith('re'));
       const endedAt = performance.now();
       if (what === 'key') await admin.delete().key(held?.key as Buffer);

@@ -8,13 +8,13 @@ describe.concurrent('what happens to the server and the network', { timeout: 40_
     await using lab = new Lab();
     const etcd = await lab.server();
     const admin = lab.admin(etcd.url);
-    const backend = { waiterTtlMs: 1_000, callTimeoutMs: 1_000 };
+    const backend = { waiterTtlMs: 1_000, requestTimeoutMs: 1_000 };
     const [holder, waiter] = [lab.locks(etcd, { ttlMs: 20_000 }), lab.locks(etcd, { backend })];
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire({ waitMs: 30_000 });
     await untilWaiting(holder, 'a');
     const positions = async () =>
-      (await admin.getAll().prefix('locks/a/').exec()).kvs.map((kv) => kv.create_revision).toSorted();
+      (await admin.getAll().prefix('locks//a/').exec()).kvs.map((kv) => kv.create_revision).toSorted();
     const before = await positions();
     await etcd.kill();
     await delay(3_000);

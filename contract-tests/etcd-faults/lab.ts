@@ -41,7 +41,7 @@ export default class Lab extends FaultLab<LabOptions> {
 
 /** The one key of a lock that is held and not waited for. */
 export async function keyOf(admin: Etcd3, name: string): Promise<{ key: string; lease: string }> {
-  const { kvs } = await admin.getAll().prefix(`locks/${name}/`).exec();
+  const { kvs } = await admin.getAll().prefix(`locks//${name}/`).exec();
   const [kv] = kvs;
   if (kv === undefined) throw new Error(`Nothing holds ${name}.`);
   return { key: kv.key.toString(), lease: kv.lease };

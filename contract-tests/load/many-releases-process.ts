@@ -34,7 +34,7 @@ await releaseTogether(
 );
 let left = 0;
 if (locks.capabilities.features.includes('list')) {
-  for await (const { resource } of locks.list()) if (resource.startsWith('name ')) left += 1;
+  for await (const { name } of locks.list()) if (name.startsWith('name ')) left += 1;
 } else {
   for (let index = 0; index < Number(names); index += 1)
     if ((await locks.lock(`name ${index}`).tryAcquire()) === undefined) left += 1;

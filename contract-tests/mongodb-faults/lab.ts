@@ -23,8 +23,6 @@ export default class Lab extends FaultLab<LabOptions> {
       ...more,
     });
     this.defer(() => client.close());
-    return this.use(
-      createLocks(mongodbBackend({ collection: client.db('app').collection('locks') }), options),
-    );
+    return this.use(createLocks(mongodbBackend(client.db('app').collection('locks')), options));
   }
 }

@@ -21,7 +21,7 @@ export default class Lab extends FaultLab<LabOptions> {
   async locks(at: Address, { pool: poolOptions, ...options }: LabOptions = {}): Promise<LockManager> {
     const pool = createPool({ host: at.host, port: at.port, user: 'app', database: 'locks', ...poolOptions });
     this.defer(() => endPool(pool));
-    const locks = this.use(createLocks(mysqlBackend({ pool }), options));
+    const locks = this.use(createLocks(mysqlBackend(pool), options));
     await locks.lock('warm').run(() => undefined);
     return locks;
   }

@@ -23,7 +23,7 @@ export default class Lab extends FaultLab<LabOptions> {
   /** Locks on a connection of their own, as one process has them. */
   async locks(at: Address | string[], { backend, ...options }: LabOptions = {}): Promise<LockManager> {
     const connection = await this.connection(at);
-    return this.use(createLocks(natsBackend({ connection, ...backend }), options));
+    return this.use(createLocks(natsBackend(connection, { ...backend }), options));
   }
 
   async connection(at: Address | string[]): Promise<NatsConnection> {

@@ -1,4 +1,4 @@
-import { createLocks, type LockManager, type LockOptions } from '@locks/core';
+import { createLocks, type LockManager, type ManagerOptions } from '@locks/core';
 import { advisoryKey, postgresAdvisoryBackend } from '@locks/postgres';
 import { postgresAdvisoryBackend as byPostgresJs } from '@locks/postgres/postgres-js';
 import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-servers';
@@ -15,7 +15,7 @@ export const CLAIM_MS = 2_000;
 /** How late this machine may be. */
 export const SLACK_MS = 1_500;
 
-export interface LabOptions extends LockOptions {
+export interface LabOptions extends ManagerOptions {
   /** The name of its connections. */
   readonly name?: string;
   readonly maxConnections?: number;
@@ -55,8 +55,8 @@ export default class AdvisoryLab extends FaultLab<LabOptions> {
     const connectionString = `postgres://postgres@${host}:${port}/postgres?application_name=${encodeURIComponent(name)}`;
     const settings = { maxConnections, sessionTimeoutMs };
     const backend = isPostgresJs
-      ? byPostgresJs({ sql: postgres(connectionString), ...settings })
-      : postgresAdvisoryBackend({ connectionString, ...settings });
+      ? byPostgresJs(postgres(connectionString), settings)
+      : postgresAdvisoryBackend(connectionString, settings);
     return this.use(createLocks(backend, lockOptions));
   }
 }
@@ -80,11 +80,11 @@ export async function untilQueued(server: PostgresServer, name: string, count: n
   await waitUntil(queued, { what: `${count} requests for ${name} on the server` });
 }
 
-/** How many advisory locks the sessions of that name have, or wait for. */
+/** How many advisory locks the sessions of that name have, or wait for: those of names, not the mark of the layout. */
 export async function locksOf(server: PostgresServer, application: string): Promise<number> {
   const rows = await server.query(
     `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
-     WHERE locktype = 'advisory' AND application_name = '${application}'`,
+     WHERE locktype = 'advisory' AND objsubid = 1 AND application_name = '${application}'`,
   );
   return Number(rows[0]?.['count']);
 }

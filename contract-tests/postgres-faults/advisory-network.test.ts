@@ -144,7 +144,7 @@ describe.concurrent('what happens to the network and to other processes', { time
     const order: string[] = [];
     let contended = false;
     const listen = (message: unknown) => {
-      contended ||= (message as { resource?: string }).resource === name;
+      contended ||= (message as { name?: string }).name === name;
     };
     subscribe('locks:contended', listen);
     const first = slow.lock(name).run(() => void order.push('slow'));

@@ -122,7 +122,7 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     await using _ended = { [Symbol.asyncDispose]: () => pool.end() };
     const { createLocks } = await import('@locks/core');
     const { postgresLeaseBackend } = await import('@locks/postgres');
-    const locks = lab.use(createLocks(postgresLeaseBackend({ pool, schema: 'failing' })));
+    const locks = lab.use(createLocks(postgresLeaseBackend(pool, { schema: 'failing' })));
     await locks.lock('warm').run(() => undefined);
     const pid = async () =>
       (await pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
@@ -157,10 +157,27 @@ describe.concurrent('what happens to the connections of a lease table', { timeou
     expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
   });
 
+  it('through PgBouncer in session mode it listens', async () => {
+    await using lab = new LeaseLab();
+    const bouncer = lab.use(await startPgbouncer(server, { poolMode: 'session', poolSize: 20 }));
+    const [holder, waiter] = [
+      lab.locks(bouncer, { schema: 'sessions', ttlMs: 20_000 }),
+      lab.locks(bouncer, { schema: 'sessions', ttlMs: 20_000 }),
+    ];
+    const lease = await holder.lock('a').acquire();
+    const entered = waiter.lock('a').acquire();
+    const listening = 'SELECT 1 FROM sessions.clients WHERE listener IS NOT NULL';
+    await waitUntil(async () => (await server.query(listening)).length === 1, {
+      what: 'the waiter to listen',
+    });
+    await lease.release();
+    await (await entered).release();
+  });
+
   it('through PgBouncer, with a direct address to listen on, hundreds of locks share two connections', async () => {
     await using lab = new LeaseLab();
     const bouncer = lab.use(await startPgbouncer(server, { poolSize: 2 }));
-    const listen = { connectionString: server.url };
+    const listen = { url: server.url };
     const [one, two] = [
       lab.locks(bouncer, { schema: 'bounced', listen, pool: { max: 20 } }),
       lab.locks(bouncer, { schema: 'bounced', listen, pool: { max: 20 } }),

@@ -1,6 +1,6 @@
 import { createLocks, type LockManager, type LockOptions } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
-import { postgresLeaseBackend, type PostgresLeaseOptions, type PostgresLeaseSettings } from '@locks/postgres';
+import { postgresLeaseBackend, type PostgresLeaseOptions } from '@locks/postgres';
 import { postgresLeaseBackend as byPostgresJs } from '@locks/postgres/postgres-js';
 import { type PostgresServer, startPostgres, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
@@ -10,16 +10,18 @@ import { FaultLab } from '../src/fault-lab/fault-lab.ts';
 /** How late this machine may be. */
 export const SLACK_MS = 1_000;
 
-type LeaseSettings = Pick<PostgresLeaseSettings, 'schema' | 'listen'>;
+type LeaseSettings = Pick<PostgresLeaseOptions, 'schema' | 'listen'>;
 
-/** Whether the tests run by postgres.js, instead of by pg. */
-export const isPostgresJs = process.env['LOCKS_POSTGRES_DRIVER'] === 'postgres-js';
+/** By which driver the tests run. */
+const DRIVER = process.env['LOCKS_POSTGRES_DRIVER'] === 'postgres-js' ? 'postgres-js' : 'pg';
 
 export interface LabOptions extends LockOptions {
   /** Of the pool. */
   readonly pool?: pg.PoolConfig;
   readonly schema?: string;
   readonly listen?: PostgresLeaseOptions['listen'];
+  /** @defaultValue the driver that the environment names */
+  readonly driver?: 'pg' | 'postgres-js';
 }
 
 export default class LeaseLab extends FaultLab<LabOptions> {
@@ -33,11 +35,12 @@ export default class LeaseLab extends FaultLab<LabOptions> {
     at: { readonly host?: string; readonly port: number; readonly listen?: PostgresLeaseOptions['listen'] },
     options: LabOptions = {},
   ): LockManager {
-    const { pool: config, schema, listen = at.listen, ...lockOptions } = options;
+    const { pool: config, schema, listen = at.listen, driver = DRIVER, ...lockOptions } = options;
     const settings = { ...(schema !== undefined && { schema }), ...(listen !== undefined && { listen }) };
-    const backend = isPostgresJs
-      ? this.#byPostgresJs(urlOf(at), config, settings)
-      : this.#byPg(urlOf(at), config, settings);
+    const backend =
+      driver === 'postgres-js'
+        ? this.#byPostgresJs(urlOf(at), config, settings)
+        : this.#byPg(urlOf(at), config, settings);
     return this.use(createLocks(backend, lockOptions));
   }
 
@@ -49,7 +52,7 @@ export default class LeaseLab extends FaultLab<LabOptions> {
       ...config,
     });
     this.defer(() => pool.end());
-    return postgresLeaseBackend({ pool, ...settings });
+    return postgresLeaseBackend(pool, settings);
   }
 
   #byPostgresJs(url: string, config: pg.PoolConfig = {}, settings: LeaseSettings = {}): LockBackend {
@@ -59,7 +62,7 @@ export default class LeaseLab extends FaultLab<LabOptions> {
       ...(typeof statement_timeout === 'number' && { connection: { statement_timeout } }),
     });
     this.defer(() => sql.end());
-    return byPostgresJs({ sql, ...settings });
+    return byPostgresJs(sql, settings);
   }
 }
 

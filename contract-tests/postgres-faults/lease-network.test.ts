@@ -68,7 +68,7 @@ describe.concurrent('what happens to the network of a lease table', { timeout: 4
     const waiter = lab.locks(server, {
       ttlMs: 20_000,
       schema: name,
-      listen: { connectionString: urlOf(proxy) },
+      listen: { url: urlOf(proxy) },
     });
     const lease = await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire({ waitMs: 15_000 });

@@ -61,7 +61,7 @@ function addressOf(at: Address | RedisAddress | { readonly url: string }): Redis
  */
 export async function untilListening(redis: RedisServer, name: string, count = 1): Promise<void> {
   const listening = async () => {
-    const members = (await redis.command('ZRANGE', `{lock:${name}}:q`, 0, -1)) as string[];
+    const members = (await redis.command('ZRANGE', `{lock::${name}}:q`, 0, -1)) as string[];
     return members.filter((member) => /^[^@|]+\|[\d:]+\|=/.test(member)).length === count;
   };
   await waitUntil(listening, { what: `${count} waiters of ${name} that listen` });

@@ -87,7 +87,7 @@ describe.skipIf(!canFindServer('prometheus'))('an application that Prometheus sc
     // A rate needs a series that grows from one scrape to a later one: everything happens in each round, seconds apart.
     for (let round = 0; round < 4; round += 1) {
       await call.work('order:3', 5);
-      await call.handOver('order:4', 5);
+      await call.transfer('order:4', 5);
       await call.releaseLate('order:5');
       await call.writeLate('order:6');
       await redis.pause();

@@ -54,7 +54,7 @@ describe('with a replica that does not answer', () => {
       const acquire = async (name: string): Promise<void> => {
         const refused = expect(locks.lock(name).acquire()).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
         refusals.push(refused);
-        await waitUntil(async () => (await master.command('EXISTS', `lock:${name}`)) === 1, { what: name });
+        await waitUntil(async () => (await master.command('EXISTS', `lock::${name}`)) === 1, { what: name });
         // Behind the answer.
         await client.set('read', 'on');
       };
@@ -67,7 +67,7 @@ describe('with a replica that does not answer', () => {
       await client.end();
       await Promise.all(refusals);
       await waitUntil(() => sockets() <= before, { what: 'the end of the connections', timeoutMs: 3_000 });
-      expect(await master.command('EXISTS', 'lock:asked for', 'lock:next')).toBe(0);
+      expect(await master.command('EXISTS', 'lock::asked for', 'lock::next')).toBe(0);
     },
     60_000,
   );

@@ -33,7 +33,7 @@ function namesInOneSlot(count: number, tag: string): string[] {
   const bySlot = new Map<number, string[]>();
   for (let tried = 0; ; tried += 1) {
     const name = `${tag} ${tried}`;
-    const slot = slotOf(`lock:${name}`);
+    const slot = slotOf(`lock::${name}`);
     const names = [...(bySlot.get(slot) ?? []), name];
     if (names.length === count) return names;
     bySlot.set(slot, names);
@@ -67,7 +67,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
         string,
         string,
       ];
-      const slot = slotOf(`lock:${kept}`);
+      const slot = slotOf(`lock::${kept}`);
       const keptLease = await holder.lock(kept).acquire();
       const renewedLease = await holder.lock(renewed).acquire();
       const releasedLease = await holder.lock(released).acquire();
@@ -78,7 +78,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       const target = await anotherMaster(source);
       const startedAt = performance.now();
       await cluster.migrateSlot(slot, target, {
-        first: (key) => movesFirst(key, `lock:${handed}`),
+        first: (key) => movesFirst(key, `lock::${handed}`),
         between: async () => {
           await Promise.all([renewedLease.renew(), keptLease.renew()]);
           await releasedLease.release();
@@ -101,13 +101,13 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       await waitUntil(() => performance.now() > startedAt + TTL_MS + 200, { what: 'the ttl' });
       for (const lease of [keptLease, renewedLease]) {
         expect(lease.signal.aborted).toBe(false);
-        expect(await target.command('GET', `lock:${lease.name}`)).toContain(lease.acquisitionId);
+        expect(await target.command('GET', `lock::${lease.name}`)).toContain(lease.acquisitionId);
         await lease.release();
       }
       await next.release();
       await (await waiter.lock(fresh).acquire({ waitMs: 2_000 })).release();
       for (const name of [kept, renewed, released, handed, fresh])
-        expect(await target.command('EXISTS', `lock:${name}`), name).toBe(0);
+        expect(await target.command('EXISTS', `lock::${name}`), name).toBe(0);
     },
   );
 
@@ -128,9 +128,9 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       const writing = watched(holder.lock(shared).acquire({ waitMs: 20_000 }));
       const heavy = semaphore.acquire({ weight: 2, waitMs: 20_000 });
       await untilWaiting(waiter, permits);
-      const slot = slotOf(`lock:${shared}`);
+      const slot = slotOf(`lock::${shared}`);
       const target = await anotherMaster(await cluster.slotOwner(slot));
-      const lockKeys = [`lock:${shared}`, `lock:${permits}`];
+      const lockKeys = [`lock::${shared}`, `lock::${permits}`];
       await cluster.migrateSlot(slot, target, {
         first: (key) => lockKeys.includes(key) === (which === 'the lock keys first'),
         between: async () => {
@@ -147,7 +147,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       const permit = await heavy;
       figure(`${library}: permit of a migrating slot in after its end`, performance.now() - migratedAt);
       expect(performance.now() - migratedAt).toBeLessThan(CHECK_MS + SLACK_MS);
-      expect(await target.command('GET', `lock:${permits}`)).toMatch(/^\*3\|3\|/);
+      expect(await target.command('GET', `lock::${permits}`)).toMatch(/^\*3\|3\|/);
       for (const { acquisitionId, expiresInMs } of (await waiter.inspect(permits)).holders) {
         if (acquisitionId === keptPermit.acquisitionId) expect(expiresInMs).toBeGreaterThan(2 * TTL_MS);
       }
@@ -155,7 +155,7 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       for (const lease of [kept, keptPermit, permit]) await lease.release();
       await (await writing.work).release();
       for (const name of [shared, permits])
-        expect(await target.command('EXISTS', `lock:${name}`, `{lock:${name}}:h`), name).toBe(0);
+        expect(await target.command('EXISTS', `lock::${name}`, `{lock::${name}}:h`), name).toBe(0);
     },
   );
 
@@ -166,22 +166,22 @@ describe.each(libraries)('a slot on its way to another master, with %s', { timeo
       const locks = await lab.locks(address, { ttlMs: TTL_MS });
       const name = `downgraded, ${which}, ${library}`;
       const lease = await locks.readWriteLock(name).write.acquire();
-      const slot = slotOf(`lock:${name}`);
+      const slot = slotOf(`lock::${name}`);
       const target = await anotherMaster(await cluster.slotOwner(slot));
       await cluster.migrateSlot(slot, target, {
-        first: (key) => (key === `lock:${name}`) === (which === 'the lock key first'),
+        first: (key) => (key === `lock::${name}`) === (which === 'the lock key first'),
         between: async () => {
           expect(await failure(lease.downgrade())).toMatchObject({ code: 'LOCK_BACKEND' });
           await lease.renew(20_000);
           lease.assertValid();
         },
       });
-      expect(await target.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
-      expect(await target.command('PTTL', `lock:${name}`)).toBeGreaterThan(2 * TTL_MS);
+      expect(await target.command('GET', `lock::${name}`)).toContain(lease.acquisitionId);
+      expect(await target.command('PTTL', `lock::${name}`)).toBeGreaterThan(2 * TTL_MS);
       await lease.downgrade();
       await (await locks.readWriteLock(name).read.acquire()).release();
       await lease.release();
-      expect(await target.command('EXISTS', `lock:${name}`, `{lock:${name}}:h`)).toBe(0);
+      expect(await target.command('EXISTS', `lock::${name}`, `{lock::${name}}:h`)).toBe(0);
     },
   );
 });
@@ -208,7 +208,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
       libraries.map((library) => lab.worker(address, { library, ttlMs: TTL_MS })),
     );
     const resources = namesInOneSlot(3, 'load');
-    const slot = slotOf(`lock:${resources[0]}`);
+    const slot = slotOf(`lock::${resources[0]}`);
     const names = namesInOneSlot(2, `load ${slot}`);
     const held = await Promise.all(
       workers.map(async (worker, index) => ({
@@ -221,7 +221,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
     );
     await sleep(300);
     const startedAt = machineNow();
-    for (const each of [slot, slotOf(`lock:${names[0]}`), slot]) {
+    for (const each of [slot, slotOf(`lock::${names[0]}`), slot]) {
       await cluster.migrateSlot(each, await anotherMaster(await cluster.slotOwner(each)), {
         beforeKeys: () => sleep(100),
         between: () => sleep(400),
@@ -252,7 +252,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
   it('a failover: leases survive or are reported lost, waiters get on', async () => {
     await using lab = new Lab();
     const resources = ['r0', 'r1', 'r2', 'r3', 'r4', 'r5'].map((name) => `failover ${name}`);
-    const old = await cluster.slotOwner(slotOf(`lock:${resources[0]}`));
+    const old = await cluster.slotOwner(slotOf(`lock::${resources[0]}`));
     const workers = await Promise.all(
       [...libraries, ...libraries].map((library) => lab.worker(address, { library, ttlMs: TTL_MS })),
     );
@@ -272,7 +272,7 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
     await sleep(500);
     const failedAt = machineNow();
     await old.kill();
-    const slot = slotOf(`lock:${resources[0]}`);
+    const slot = slotOf(`lock::${resources[0]}`);
     const owner = await cluster.waitForNewOwner(slot, old.port);
     figure('cluster: new master after', machineNow() - failedAt);
     await sleep(failedAt + FAILOVER_MS + TTL_MS + SLACK_MS - machineNow());
@@ -303,9 +303,9 @@ describe('a cluster under load', { timeout: 90_000 }, () => {
       }
       survived += 1;
       expect(validForMs).toBeGreaterThan(0);
-      expect(await owner.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
+      expect(await owner.command('GET', `lock::${name}`)).toContain(lease.acquisitionId);
       await worker.call.release(lease.id);
-      expect(await owner.command('EXISTS', `lock:${name}`)).toBe(0);
+      expect(await owner.command('EXISTS', `lock::${name}`)).toBe(0);
     }
     process.stdout.write(
       `    ${survived} of ${held.length} held leases survived, the others were reported lost\n`,
@@ -319,5 +319,5 @@ async function namesOwnedBy(master: RedisServer, count: number): Promise<string[
   const view = (await cluster.topology()).find(({ server }) => server === master);
   const owns = (slot: number) => view?.slots.some(([from, to]) => slot >= from && slot <= to) ?? false;
   const names = Array.from({ length: 20 * count }, (_, index) => `failover held ${index}`);
-  return names.filter((name) => owns(slotOf(`lock:${name}`))).slice(0, count);
+  return names.filter((name) => owns(slotOf(`lock::${name}`))).slice(0, count);
 }

@@ -73,6 +73,20 @@ describe.each(three)('functions in place of scripts, with %s', { timeout: 60_000
     await locks.lock('a').run(() => undefined);
   });
 
+  it('are loaded by prepare() of a user who may, for one who may not', async () => {
+    await using lab = new Lab(library);
+    await using redis = await lab.server();
+    const [owner, another] = [await lab.locks(redis, FUNCTIONS), await lab.locks(redis, FUNCTIONS)];
+    await Promise.all([owner.prepare(), another.prepare()]);
+    await owner.prepare();
+    await forbidScripts(redis, ['+fcall']);
+    await another.lock('a').run((lease) => lease.assertValid());
+    expect(await failure(another.prepare())).toMatchObject({
+      code: 'LOCK_BACKEND',
+      message: expect.stringContaining('+function|load'),
+    });
+  });
+
   it('refuse new locks when memory is full, and renew and release those that are held', async () => {
     await using lab = new Lab(library);
     await using redis = await lab.server();
@@ -86,7 +100,7 @@ describe.each(three)('functions in place of scripts, with %s', { timeout: 60_000
     });
     await lease.renew();
     await lease.release();
-    expect(await redis.command('EXISTS', 'lock:a')).toBe(0);
+    expect(await redis.command('EXISTS', 'lock::a')).toBe(0);
   });
 
   it('work on every master of a cluster', async () => {

@@ -39,7 +39,7 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     await holder.lock('a').acquire();
     const entered = waiter.lock('a').acquire();
     await untilListening(redis, 'a');
-    expect(await redis.command('DEL', 'lock:a')).toBe(1);
+    expect(await redis.command('DEL', 'lock::a')).toBe(1);
     const deletedAt = machineNow();
     const lease = await entered;
     const gap = machineNow() - deletedAt;
@@ -52,19 +52,19 @@ describe.concurrent.each(libraries)('the idle gap with %s', { timeout: 30_000 },
     await using lab = new Lab(library);
     const redis = await lab.server();
     const waiter = await lab.locks(redis);
-    expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 20_000)).toBe('OK');
+    expect(await redis.command('SET', 'lock::a', 'theirs', 'NX', 'PX', 20_000)).toBe('OK');
     expect(await waiter.lock('a').tryAcquire()).toBeUndefined();
     const entered = watched(waiter.lock('a').acquire());
     await untilListening(redis, 'a');
-    expect(await redis.command('GET', 'lock:a')).toBe('theirs');
+    expect(await redis.command('GET', 'lock::a')).toBe('theirs');
     expect(entered.settled).toBe(false);
-    await redis.command('DEL', 'lock:a');
+    await redis.command('DEL', 'lock::a');
     const deletedAt = machineNow();
     const lease = await entered.work;
     const gap = machineNow() - deletedAt;
     figure(`${library}, after a foreign release`, gap);
     expect(gap).toBeLessThan(CHECK_MS + SLACK_MS);
-    expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 1_000)).toBe(null);
+    expect(await redis.command('SET', 'lock::a', 'theirs', 'NX', 'PX', 1_000)).toBe(null);
     await lease.release();
   });
 

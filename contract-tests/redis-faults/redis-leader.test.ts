@@ -2,7 +2,13 @@ import { machineNow } from '@locks/core/conformance/process';
 import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { harnessUrl } from '../src/harness-names.ts';
-import { Election, type ElectionStore, firstTerm, SLACK_MS, TTL_MS } from '../src/leader/election.ts';
+import {
+  CandidateProcesses,
+  type ElectionStore,
+  firstTerm,
+  SLACK_MS,
+  TTL_MS,
+} from '../src/leader/candidate-processes.ts';
 
 describe('an election whose Redis server is away', { timeout: 60_000 }, () => {
   let server: RedisServer;
@@ -18,7 +24,7 @@ describe('an election whose Redis server is away', { timeout: 60_000 }, () => {
   it.each(['paused', 'killed'] as const)(
     '(%s) ends the leadership before another one begins; when it is back, one leads again',
     async (how) => {
-      await using election = new Election(how, store);
+      await using election = new CandidateProcesses(how, store);
       const a = await election.join('a');
       await election.leads(a);
       const b = await election.join('b');

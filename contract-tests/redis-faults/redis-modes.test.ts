@@ -7,7 +7,7 @@ import Lab, { untilListening } from './lab.ts';
 
 const CHECK_MS = 1_000;
 /** What a busy machine may add. */
-const SLACK_MS = 700;
+const SLACK_MS = 1_500;
 
 describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 30_000 }, (library) => {
   it("a killed reader's share ends by itself; the other readers go on, and the writer gets in after the last", async () => {
@@ -29,7 +29,7 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     const releasedAt = machineNow();
     await (await entered.work).release();
     expect(machineNow() - releasedAt).toBeLessThan(CHECK_MS);
-    expect(await redis.command('EXISTS', 'lock:a', '{lock:a}:h', '{lock:a}:q')).toBe(0);
+    expect(await redis.command('EXISTS', 'lock::a', '{lock::a}:h', '{lock::a}:q')).toBe(0);
   });
 
   it("a killed reader's share ends as early as it would alone: a longer one beside it does not keep it", async () => {
@@ -43,7 +43,7 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     await untilWaiting(writer, 'a');
     await brief.release();
     await killed.kill();
-    const endsAt = machineNow() + Number(await redis.command('PTTL', 'lock:a'));
+    const endsAt = machineNow() + Number(await redis.command('PTTL', 'lock::a'));
     await (await entered).release();
     figure(`${library}, writer after the share of a killed reader`, machineNow() - endsAt);
     expect(machineNow() - endsAt).toBeLessThan(CHECK_MS + SLACK_MS);
@@ -65,10 +65,10 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     });
     figure(`${library}, permits after a killed holder's`, machineNow() - endsAt);
     await untilWaiting(locks, 'a', 1);
-    expect(await redis.command('GET', 'lock:a')).toMatch(/^\*3\|3\|/);
+    expect(await redis.command('GET', 'lock::a')).toMatch(/^\*3\|3\|/);
     await kept.release();
     for (const lease of await Promise.all(waiting.map(({ work }) => work))) await lease.release();
-    expect(await redis.command('EXISTS', 'lock:a', '{lock:a}:h', '{lock:a}:q')).toBe(0);
+    expect(await redis.command('EXISTS', 'lock::a', '{lock::a}:h', '{lock::a}:q')).toBe(0);
   });
 
   it('a reader frozen past its ttl learns that it was lost; its late release takes nothing from the writer', async () => {
@@ -85,7 +85,7 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     await waitUntil(async () => (await frozen.call.state(id)).aborted, { what: 'the loss' });
     await expect(frozen.call.release(id)).rejects.toMatchObject({ code: 'LOCK_LOST' });
     lease.assertValid();
-    expect(await redis.command('GET', 'lock:a')).toContain(lease.acquisitionId);
+    expect(await redis.command('GET', 'lock::a')).toContain(lease.acquisitionId);
     await lease.release();
   });
 
@@ -133,9 +133,9 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     expect(order.filter((who) => who !== 's')).toEqual(['w']);
     await writer?.release();
     const entered = await Promise.all(waiting);
-    expect(await redis.command('GET', 'lock:s')).toMatch(/^\*2\|1\|/);
+    expect(await redis.command('GET', 'lock::s')).toMatch(/^\*2\|1\|/);
     for (const lease of entered) await lease.release();
-    expect(await redis.command('EXISTS', 'lock:a', '{lock:a}:h', 'lock:s', '{lock:s}:h')).toBe(0);
+    expect(await redis.command('EXISTS', 'lock::a', '{lock::a}:h', 'lock::s', '{lock::s}:h')).toBe(0);
   });
 
   it('a foreign SET NX PX is excluded while a reader lives, and excludes readers and permits until it goes', async () => {
@@ -143,13 +143,13 @@ describe.concurrent.each(libraries)('readers and permits, with %s', { timeout: 3
     const redis = await lab.server();
     const locks = await lab.locks(redis);
     const lease = await locks.readWriteLock('a').read.acquire();
-    expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 20_000)).toBe(null);
+    expect(await redis.command('SET', 'lock::a', 'theirs', 'NX', 'PX', 20_000)).toBe(null);
     await lease.release();
-    expect(await redis.command('SET', 'lock:a', 'theirs', 'NX', 'PX', 20_000)).toBe('OK');
+    expect(await redis.command('SET', 'lock::a', 'theirs', 'NX', 'PX', 20_000)).toBe('OK');
     expect(await locks.readWriteLock('a').read.tryAcquire()).toBeUndefined();
     const entered = [locks.readWriteLock('a').read.acquire(), locks.readWriteLock('a').read.acquire()];
     await untilWaiting(locks, 'a', 2);
-    await redis.command('DEL', 'lock:a');
+    await redis.command('DEL', 'lock::a');
     for (const each of await Promise.all(entered)) await each.release();
   });
 });

@@ -41,13 +41,13 @@ describe.concurrent.each(libraries)(
       if (library === 'redis-ioredis') {
         // ioredis sends again what had no answer.
         const lease = await attempt;
-        expect(await redis.command('GET', 'lock:a')).toContain(lease?.acquisitionId);
+        expect(await redis.command('GET', 'lock::a')).toContain(lease?.acquisitionId);
         await lease?.release();
       } else {
         expect(await failure(attempt)).toMatchObject({ code: 'LOCK_BACKEND' });
       }
       expect(proxy.lostReplies).toBe(1);
-      await waitUntil(async () => (await redis.command('EXISTS', 'lock:a')) === 0, {
+      await waitUntil(async () => (await redis.command('EXISTS', 'lock::a')) === 0, {
         what: 'no hold',
         timeoutMs: 2_000,
       });

@@ -141,7 +141,7 @@ describe.concurrent('a server that requires a password', { timeout: 60_000 }, ()
     const client = new Cluster(address.kind === 'cluster' ? [...address.roots] : []);
     lab.defer(() => client.disconnect());
     const found: string[] = [];
-    for await (const { resource } of lab.use(createLocks(redisBackend(client))).list()) found.push(resource);
+    for await (const { name } of lab.use(createLocks(redisBackend(client))).list()) found.push(name);
     expect(found).toEqual(['a']);
   });
 

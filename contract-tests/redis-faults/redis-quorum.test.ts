@@ -26,7 +26,7 @@ describe.concurrent.each(libraries)('a quorum of three servers with %s', { timeo
     for (const server of servers) {
       await server.kill();
       await server.restart();
-      const has = async () => String(await server.command('GET', 'lock:a')).startsWith(lease.acquisitionId);
+      const has = async () => String(await server.command('GET', 'lock::a')).startsWith(lease.acquisitionId);
       await waitUntil(has, { what: 'the lease on the server' });
       // The answers of a connection come in order: the holder has that of its attempt behind this one.
       await holder.inspect('a');
@@ -39,7 +39,7 @@ describe.concurrent.each(libraries)('a quorum of three servers with %s', { timeo
     lease.assertValid();
     await lease.release();
     for (const server of servers) {
-      const isGone = async () => (await server.command('EXISTS', 'lock:a')) === 0;
+      const isGone = async () => (await server.command('EXISTS', 'lock::a')) === 0;
       await waitUntil(isGone, { what: 'the release on a server' });
     }
     await (await rival.lock('a').acquire()).release();

@@ -155,9 +155,9 @@ async function assertSurvivedOrReported(held: readonly Held[], master: RedisServ
     }
     survived += 1;
     expect(validForMs).toBeGreaterThan(0);
-    expect(await master.command('GET', `lock:${name}`)).toContain(lease.acquisitionId);
+    expect(await master.command('GET', `lock::${name}`)).toContain(lease.acquisitionId);
     await worker.call.release(lease.id);
-    expect(await master.command('EXISTS', `lock:${name}`)).toBe(0);
+    expect(await master.command('EXISTS', `lock::${name}`)).toBe(0);
   }
   process.stdout.write(
     `    ${survived} of ${held.length} held leases survived, the others were reported lost\n`,

@@ -15,14 +15,14 @@ import Lab from './lab.ts';
 
 const TTL_MS = 30_000;
 /** No check comes before the end of a test: what arrives within {@link TOLD_MS} came by a message. */
-const SELDOM = { backend: { checkIntervalMs: 60_000 }, ttlMs: TTL_MS };
-const TOLD_MS = 500;
+const SELDOM = { backend: { maxPollMs: 60_000 }, ttlMs: TTL_MS };
+const TOLD_MS = 900;
 const UNREPLICATED_MS = 300;
 
 let cluster: RedisCluster;
 let address: RedisAddress;
 
-const slotOfLock = (name: string): number => slotOf(`lock:${name}`);
+const slotOfLock = (name: string): number => slotOf(`lock::${name}`);
 const ownerOf = (name: string): Promise<RedisServer> => cluster.slotOwner(slotOfLock(name));
 
 /** Names of locks of one master, each in a slot of its own. */
@@ -49,7 +49,7 @@ async function anotherMaster(than: RedisServer): Promise<RedisServer> {
 /** The `notify` of each waiter of a lock. */
 async function notifies(name: string): Promise<string[]> {
   const owner = await ownerOf(name);
-  const members = (await owner.command('ZRANGEBYSCORE', `{lock:${name}}:q`, 0, '+inf')) as string[];
+  const members = (await owner.command('ZRANGEBYSCORE', `{lock::${name}}:q`, 0, '+inf')) as string[];
   return members.map((member) => member.split('|')[2] as string);
 }
 

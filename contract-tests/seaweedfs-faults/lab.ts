@@ -21,7 +21,7 @@ export default class Lab extends FaultLab {
   locks(at: Address, options: LockOptions = {}): LockManager {
     const client = openS3(at);
     this.defer(() => client.destroy());
-    return this.use(createLocks(s3Backend({ client, bucket: BUCKET, waiterTtlMs: 3_000 }), options));
+    return this.use(createLocks(s3Backend(client, { bucket: BUCKET, waiterTtlMs: 3_000 }), options));
   }
 }
 

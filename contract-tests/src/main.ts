@@ -1,7 +1,7 @@
 /**
  * `npm run conformance -- <backend> [--seed N] [--only CASE]… [--server VERSION [--keep]]`: runs the suite on one backend, prints the
  * outcomes and writes the report. The seed of a failure repeats its random choices; `--server valkey-9` takes a version of the server
- * that test-servers/src/server-versions.mjs names, and `--keep` makes the outcomes a column of docs/generated/compatibility-cases.md.
+ * that test-servers/src/server-versions.mjs names, and `--keep` makes the outcomes a column of the site's page of cases.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -7,15 +7,11 @@ import { conformanceCases, type ConformanceReport } from '@locks/core/conformanc
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const GUIDE = fileURLToPath(new URL('../../docs/guides/write-a-backend.md', import.meta.url));
-// Inside the package, so that `@locks/core` resolves as it would after `npm i`.
-const FOLDER = fileURLToPath(new URL('../.guide', import.meta.url));
+// Inside this package, so that `@locks/core` resolves as it would after `npm i`.
+const FOLDER = fileURLToPath(new URL('../guide', import.meta.url));
+const REPORTS = join(FOLDER, 'conformance-report');
 const TSC = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));
 const run = promisify(execFile);
-
-function filesOf(guide: string): Map<string, string> {
-  const blocks = guide.matchAll(/^```ts file=(\S+)\n(.*?)^```$/gms);
-  return new Map([...blocks].map(([, name, code]) => [name as string, code as string]));
-}
 
 /** More failures than these are not a matter of a busy machine. */
 const MOST_ALONE = 3;
@@ -25,20 +21,28 @@ function failedCases(tap: string): string[] {
   return [...tap.matchAll(/^ *not ok \d+ - .*\(([a-z-]+\/[a-z0-9-]+), /gm)].map(([, id]) => id as string);
 }
 
+function linesOf(name: string): number {
+  return readFileSync(join(FOLDER, name), 'utf8').trimEnd().split('\n').length;
+}
+
+/** Each test, with the name of its backend and the module of its harness. */
+const SUITES: [test: string, backend: string, harness: string][] = [
+  ['map.test.ts', 'map', './map-backend.ts'],
+  ['blob.test.ts', 'azure-blob', './blob-harness.ts'],
+  ['conformance.test.ts', 'table', './harness.ts'],
+  ['fair.test.ts', 'fair', './fair-harness.ts'],
+];
+
 const guide = readFileSync(GUIDE, 'utf8');
-const files = filesOf(guide);
+const files = readdirSync(FOLDER).filter((name) => name.endsWith('.ts'));
 const commands = guide.match(/^node one-case\.ts .*$/gm) ?? [];
 
-beforeAll(() => {
-  rmSync(FOLDER, { recursive: true, force: true });
-  mkdirSync(FOLDER);
-  for (const [name, code] of files) writeFileSync(join(FOLDER, name), code);
-});
+const removeReports = (): void => rmSync(REPORTS, { recursive: true, force: true });
+beforeAll(removeReports);
+afterAll(removeReports);
 
-afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
-
-it('has files that can be read in one go', () => {
-  expect([...files.keys()].sort()).toEqual(
+it('has the files of every way', () => {
+  expect(files.toSorted()).toEqual(
     [
       'map-backend.ts',
       'map.test.ts',
@@ -58,11 +62,25 @@ it('has files that can be read in one go', () => {
       'layer-harness.ts',
     ].sort(),
   );
-  expect(files.get('map-backend.ts')?.split('\n').length).toBeLessThan(60);
-  // The heading says how many lines.
-  expect(files.get('blob-store.ts')?.trimEnd().split('\n')).toHaveLength(66);
-  expect(files.get('table-backend.ts')?.split('\n').length).toBeLessThan(150);
-  expect(files.get('fair-backend.ts')?.split('\n').length).toBeLessThan(250);
+});
+
+it('has files that can be read in one go', () => {
+  const [, said] = /\[blob-store\.ts\]\(\S+\), (\d+) lines/.exec(guide) ?? [];
+  expect(linesOf('blob-store.ts')).toBe(Number(said));
+  expect(linesOf('map-backend.ts')).toBeLessThan(68);
+  expect(linesOf('table-backend.ts')).toBeLessThan(149);
+  expect(linesOf('fair-backend.ts')).toBeLessThan(249);
+});
+
+it('links to each of the files', () => {
+  const links = guide.matchAll(/\]\(\.\.\/\.\.\/contract-tests\/guide\/([^)]+)\)/g);
+  const linked = new Set([...links].map(([, name]) => name as string));
+  expect([...linked].toSorted()).toEqual(files.toSorted());
+});
+
+it('shows the command of each suite, and of cases alone', () => {
+  expect(guide.match(/^node --test .*$/gm)).toEqual(SUITES.map(([test]) => `node --test ${test}`));
+  expect(commands).toHaveLength(3);
 });
 
 it('compiles under --strict', async () => {
@@ -74,17 +92,12 @@ it('compiles under --strict', async () => {
     '--skipLibCheck',
     '--ignoreConfig',
   ];
-  const sources = [...files.keys()].map((name) => join(FOLDER, name));
+  const sources = files.map((name) => join(FOLDER, name));
   await run(process.execPath, [TSC, ...options, ...more, ...sources], { cwd: FOLDER });
 }, 60_000);
 
 describe('every case passes or is refused as it should be', () => {
-  it.each([
-    ['map.test.ts', 'map', './map-backend.ts'],
-    ['blob.test.ts', 'azure-blob', './blob-harness.ts'],
-    ['conformance.test.ts', 'table', './harness.ts'],
-    ['fair.test.ts', 'fair', './fair-harness.ts'],
-  ])('in %s', { timeout: 240_000 }, async (test, backend, harness) => {
+  it.each(SUITES)('in %s', { timeout: 480_000 }, async (test, backend, harness) => {
     const args = ['--test', '--test-reporter=tap', test];
     const { stdout } = await run(process.execPath, args, { cwd: FOLDER }).catch(
       (failure: { stdout: string }) => failure,
@@ -99,7 +112,7 @@ describe('every case passes or is refused as it should be', () => {
       return;
     }
     expect(stdout).toMatch(/^# fail 0$/m);
-    const text = readFileSync(join(FOLDER, `conformance-report/${backend}.json`), 'utf8');
+    const text = readFileSync(join(REPORTS, `${backend}.json`), 'utf8');
     const report = JSON.parse(text) as ConformanceReport;
     expect(report.cases).toHaveLength(conformanceCases.length);
     const outcomes = new Set(report.cases.map(({ outcome }) => outcome));

@@ -4,7 +4,13 @@ import { canFindServer, waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { harnessUrl } from '../src/harness-names.ts';
 import type { LedTerm } from '../src/leader/commands.ts';
-import { Election, type ElectionStore, firstTerm, SLACK_MS, TTL_MS } from '../src/leader/election.ts';
+import {
+  CandidateProcesses,
+  type ElectionStore,
+  firstTerm,
+  SLACK_MS,
+  TTL_MS,
+} from '../src/leader/candidate-processes.ts';
 
 const missing = new Set(process.env['LOCKS_MISSING_SERVERS']?.split(','));
 /** Harnesses of the conformance suite, and the server that each needs. */
@@ -30,7 +36,7 @@ describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout
 
   it.concurrent('one that resigns hands over at once, and leads again in its turn', async () => {
     const ttlMs = 60_000;
-    await using election = new Election('resign', store, ttlMs);
+    await using election = new CandidateProcesses('resign', store, ttlMs);
     const a = await election.join('a');
     await election.leads(a);
     const b = await election.join('b');
@@ -48,7 +54,7 @@ describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout
   });
 
   it.concurrent('after kill -9 of the leader the next one leads within the ttl', async () => {
-    await using election = new Election('kill', store);
+    await using election = new CandidateProcesses('kill', store);
     const a = await election.join('a');
     const killed = await election.leads(a);
     const b = await election.join('b');
@@ -69,7 +75,7 @@ describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout
   });
 
   it.concurrent('a leader that was stopped (SIGSTOP) finds its leadership over, and is a candidate again', async () => {
-    await using election = new Election('stop', store);
+    await using election = new CandidateProcesses('stop', store);
     const a = await election.join('a');
     const stopped = await election.leads(a);
     const b = await election.join('b');
@@ -87,7 +93,7 @@ describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout
   });
 
   it.concurrent('a leader whose event loop stood still for longer than its ttl reads that it is over', async () => {
-    await using election = new Election('stall', store);
+    await using election = new CandidateProcesses('stall', store);
     const a = await election.join('a');
     await election.leads(a);
     const b = await election.join('b');
@@ -100,7 +106,7 @@ describe.concurrent.each(STORES)('leaders of several processes on %s', { timeout
   });
 
   it.concurrent('leaders that resign at random never lead at once', async () => {
-    await using election = new Election('random', store);
+    await using election = new CandidateProcesses('random', store);
     const all = await Promise.all(['a', 'b', 'c'].map((label) => election.join(label)));
     const terms = async () => (await Promise.all(all.map(({ call }) => call.terms()))).flat();
     await waitUntil(

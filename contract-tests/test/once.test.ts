@@ -8,11 +8,13 @@ import type { MachineCall, MachineCommands, MachineSetup, RecordKind } from '../
 type Machine = CallableProcess<MachineCommands>;
 
 const MINUTE = 60_000;
-const NOON = Date.parse('2026-11-22T12:00:00Z');
+const DAY = 24 * 60 * MINUTE;
+/** The true time of all machines, a full ten minutes. It lies in the past, where no store refuses a slot. */
+const NOON = Math.floor(Date.now() / (10 * MINUTE)) * 10 * MINUTE - DAY;
 const MAIN = new URL('../src/once/main.ts', import.meta.url);
 
 const missing = new Set(process.env['LOCKS_MISSING_SERVERS']?.split(','));
-/** Harnesses of the conformance suite for whose stores there is a record, and the server that each needs. */
+/** Harnesses of the conformance suite for whose stores there is a slot store, and the server that each needs. */
 const STORES = (
   [
     ['sqlite', undefined],
@@ -20,6 +22,14 @@ const STORES = (
     ['redis-node', 'redis'],
     ['postgres-lease', 'postgres'],
     ['mysql', 'mysql'],
+    ['etcd', 'etcd'],
+    ['zookeeper', 'zookeeper'],
+    ['zookeeper-native', 'zookeeper'],
+    ['dynamodb', 'dynamodb'],
+    ['s3', 's3'],
+    ['nats', 'nats'],
+    ['mongodb', 'mongodb'],
+    ['kubernetes', 'kubernetes'],
   ] as const satisfies (readonly [RecordKind, string | undefined])[]
 ).filter(([, server]) => server === undefined || !missing.has(server));
 
@@ -38,17 +48,27 @@ type WithMachines = (
   use: (machines: readonly Machine[]) => Promise<void>,
 ) => Promise<void>;
 
-/** Starts the server of a harness for the tests of this `describe`. */
+/** The server of each harness, which the tests of this file share: a harness has one at a time. */
+const servers = new Map<RecordKind, Promise<StartedServer>>();
+afterAll(async () => {
+  for (const server of servers.values()) await (await server)?.teardown();
+});
+
+type StartedServer = Awaited<ReturnType<NonNullable<Harness['setup']>>> | undefined;
+
+async function startServer(store: RecordKind): Promise<StartedServer> {
+  const { default: harness } = (await import(harnessUrl(store).href)) as { default: Harness };
+  return await harness.setup?.();
+}
+
+/** Starts the server of a harness for the tests of this `describe`, unless it runs. */
 function onStore(store: RecordKind): WithMachines {
   let env: Readonly<Record<string, string>>;
-  let teardown: (() => Promise<void>) | undefined;
   beforeAll(async () => {
-    const { default: harness } = (await import(harnessUrl(store).href)) as { default: Harness };
-    const started = await harness.setup?.();
-    teardown = started?.teardown;
-    env = started?.env ?? {};
+    const server = servers.get(store) ?? startServer(store);
+    servers.set(store, server);
+    env = (await server)?.env ?? {};
   });
-  afterAll(() => teardown?.());
   return async (aheadMs, use) => {
     const machines: Machine[] = [];
     try {
@@ -91,6 +111,29 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     });
   });
 
+  it.concurrent('one whose clock is a day ahead is refused, and does not keep the others from running', async () => {
+    await withMachines([0, DAY], async (machines) => {
+      const [right, ahead] = machines as [Machine, Machine];
+      const now = Date.now();
+      for (const retry of ['next-machine', 'next-slot'] as const) {
+        const refused = ahead.call.once(call('ahead', { retry }), now);
+        await expect(refused).rejects.toMatchObject({ code: 'LOCK_CLOCK_SKEW' });
+      }
+      expect((await right.call.once(call('ahead'), now)).status).toBe('ran');
+      // A slot store that was written before such slots were refused.
+      const { entry } = await right.call.read('ahead');
+      if (entry === undefined) throw new Error('nothing is recorded');
+      await ahead.call.write('ahead', { ...entry, slot: new Date(now + DAY).toISOString() });
+      expect(await right.call.once(call('ahead'), now)).toMatchObject({
+        status: 'slot-over',
+        isSlotAhead: true,
+      });
+      expect(await right.call.reset('ahead')).toMatchObject({ label: 'm0' });
+      expect((await right.call.once(call('ahead'), now)).status).toBe('ran');
+      expect(await begun([ahead])).toEqual([]);
+    });
+  });
+
   it.concurrent('that fire at the same moment run the slot once', async () => {
     await withMachines([0, -MINUTE, MINUTE], async (machines) => {
       for (let round = 0; round < 3; round += 1) {
@@ -112,7 +155,7 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     await withMachines([0], async ([machine]) => {
       expect(await machine?.call.once(call('restart'), NOON + MINUTE)).toMatchObject({
         status: 'done-before',
-        recorded: { slot: '2026-11-22T12:00:00.000Z', label: 'm0' },
+        recorded: { slot: new Date(NOON).toISOString(), label: 'm0' },
       });
     });
   });
@@ -132,7 +175,7 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     });
   });
 
-  it.concurrent('one that dies between its work and the record: the slot runs again if retry lets it', async () => {
+  it.concurrent('one that dies between its work and the slots: the slot runs again if retry lets it', async () => {
     for (const [retry, status] of [
       ['next-machine', 'ran'],
       ['next-slot', 'failed-before'],
@@ -223,41 +266,57 @@ describe.concurrent.each(STORES)('jobs of several machines on %s', { timeout: 60
     });
   });
 
-  it.concurrent('a record refuses a token below the one that wrote last, and takes the same one again', async () => {
+  it.concurrent('a slot store refuses a token below the one that wrote last, and takes the same one again', async () => {
     await withMachines([0], async ([machine]) => {
-      const record = (machine as Machine).call;
+      const slots = (machine as Machine).call;
       const entry = (token: bigint) =>
         ({ slot: `of ${token}`, state: 'done', token, label: 'é', at: NOON }) as const;
       const high = 2n ** 62n + 1n;
-      expect(await record.read('tokens')).toBeUndefined();
-      expect(await record.write('tokens', entry(high))).toBe(true);
-      expect(await record.write('tokens', entry(high))).toBe(true);
+      expect((await slots.read('tokens')).entry).toBeUndefined();
+      expect(await slots.write('tokens', entry(high))).toBe(true);
+      expect(await slots.write('tokens', entry(high))).toBe(true);
       // As numbers these two would be equal.
-      const refused = await record
+      const refused = await slots
         .write('tokens', entry(high - 1n))
         .catch(({ code }: { code: unknown }) => code);
       expect(['LOCK_LOST', false]).toContain(refused);
-      expect(await record.read('tokens')).toMatchObject(entry(high));
-      expect(await record.write('tokens', entry(high + 1n))).toBe(true);
-      expect(await record.read('tokens')).toMatchObject(entry(high + 1n));
+      expect(await slots.read('tokens')).toMatchObject({ entry: entry(high) });
+      expect(await slots.write('tokens', entry(high + 1n))).toBe(true);
+      expect(await slots.read('tokens')).toMatchObject({ entry: entry(high + 1n) });
     });
   });
 });
 
-describe.concurrent.each(STORES)('the newest of several machines on %s', { timeout: 60_000 }, (store) => {
+/** ZooKeeper has no `steal`, by which the newest caller gets its seat. */
+const STEAL = STORES.filter(([store]) => !store.startsWith('zookeeper'));
+
+describe.concurrent.each(STEAL)('the newest of several machines on %s', { timeout: 60_000 }, (store) => {
   const withMachines = onStore(store);
   const waits = (machine: Machine, name: string, count: number) =>
     waitUntil(async () => (await machine.call.waiting(name)) >= count, { what: `${count} that wait` });
 
+  it.concurrent('of many calls each runs or is superseded, and none is left without knowing', async () => {
+    await withMachines([0, 0, 0], async (machines) => {
+      const calls = Array.from({ length: 30 }, (_, n) =>
+        (machines[n % 3] as Machine).call.newest('newest storm', 2),
+      );
+      const outcomes = await Promise.all(calls);
+      expect(outcomes).toContain('ran');
+      expect(outcomes.filter((outcome) => outcome !== 'ran' && outcome !== 'LOCK_SUPERSEDED')).toEqual([]);
+    });
+  });
+
   it.concurrent('runs; an older one that waits does not, and who works works on', async () => {
     await withMachines([0, 0, 0], async (machines) => {
       const [worker, older, newest] = machines as [Machine, Machine, Machine];
-      const works = worker.call.newest('save', 1_500);
+      const works = worker.call.newest('newest save', 'until told');
       await waitUntil(async () => (await worker.call.newestBegun()) > 0, { what: 'the work to begin' });
-      const superseded = older.call.newest('save', 0);
-      await waits(worker, 'save', 1);
-      const runs = newest.call.newest('save', 0);
-      expect(await Promise.all([works, superseded, runs])).toEqual(['ran', 'LOCK_SUPERSEDED', 'ran']);
+      const superseded = older.call.newest('newest save', 0);
+      await waits(worker, 'newest save', 1);
+      const runs = newest.call.newest('newest save', 0);
+      expect(await superseded).toBe('LOCK_SUPERSEDED');
+      await worker.call.endWork();
+      expect(await Promise.all([works, runs])).toEqual(['ran', 'ran']);
       expect(await older.call.newestBegun()).toBe(0);
     });
   });
@@ -265,28 +324,27 @@ describe.concurrent.each(STORES)('the newest of several machines on %s', { timeo
   it.concurrent('that dies while it waits hinders no later one', async () => {
     await withMachines([0, 0, 0], async (machines) => {
       const [worker, victim, heir] = machines as [Machine, Machine, Machine];
-      const works = worker.call.newest('death', 2_000);
+      const works = worker.call.newest('newest death', 'until told');
       await waitUntil(async () => (await worker.call.newestBegun()) > 0, { what: 'the work to begin' });
-      const died = victim.call.newest('death', 0).catch(() => {});
-      await waits(worker, 'death', 1);
+      const died = victim.call.newest('newest death', 0).catch(() => {});
+      await waits(worker, 'newest death', 1);
       await victim.kill();
       await died;
-      expect(await heir.call.newest('death', 0)).toBe('ran');
-      expect(await works).toBe('ran');
+      const runs = heir.call.newest('newest death', 0);
+      await worker.call.endWork();
+      expect(await Promise.all([works, runs])).toEqual(['ran', 'ran']);
     });
   });
 });
 
-const WITH_RESULTS = STORES.filter(([store]) => store !== 'sqlite' && store !== 'mysql');
-
-describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { timeout: 60_000 }, (store) => {
+describe.concurrent.each(STORES)('results that machines share on %s', { timeout: 60_000 }, (store) => {
   const withMachines = onStore(store);
   const built = async (machines: readonly Machine[]) =>
     (await Promise.all(machines.map((machine) => machine.call.built()))).flat();
 
   it.concurrent('callers of three machines that come together get one result, until its time is over', async () => {
     await withMachines([0, -MINUTE, MINUTE], async (machines) => {
-      const build = { key: 'prices', callers: 8, work: 100, shareForMs: 60_000 };
+      const build = { key: 'shared prices', callers: 8, work: 100, shareForMs: 60_000 };
       const callAll = async () =>
         (await Promise.all(machines.map((machine) => machine.call.coalesce(build)))).flat();
       const first = await callAll();
@@ -294,9 +352,11 @@ describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { ti
       expect(first).toEqual(Array(24).fill(first[0]));
       expect(await callAll()).toEqual(first);
       const [one] = machines as [Machine];
-      const brief = { key: 'brief', callers: 1, work: 0, shareForMs: 200 };
+      const brief = { key: 'shared brief', callers: 1, work: 0, shareForMs: 200 };
       const [before] = await one.call.coalesce(brief);
-      await waitUntil(async () => !(await one.call.getResult('brief')), { what: 'the end of the result' });
+      await waitUntil(async () => !(await one.call.getResult('shared brief')), {
+        what: 'the end of the result',
+      });
       expect(await one.call.coalesce(brief)).not.toEqual([before]);
     });
   });
@@ -304,7 +364,7 @@ describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { ti
   it.concurrent('a machine that dies in its work is replaced by one that waits', async () => {
     await withMachines([0, 0], async (machines) => {
       const [victim, heir] = machines as [Machine, Machine];
-      const build = { key: 'death', callers: 2, ttlMs: 1_000, work: 0 };
+      const build = { key: 'shared death', callers: 2, ttlMs: 1_000, work: 0 };
       const died = victim.call.coalesce({ ...build, work: 3_600_000 }).catch(() => {});
       await waitUntil(async () => (await victim.call.built()).length > 0, { what: 'the work to begin' });
       const inherited = heir.call.coalesce(build);
@@ -317,7 +377,7 @@ describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { ti
   it.concurrent('a machine that was stopped (SIGSTOP) past its lease replaces no newer result', async () => {
     await withMachines([0, 0], async (machines) => {
       const [stopped, other] = machines as [Machine, Machine];
-      const build = { key: 'pause', callers: 1, ttlMs: 1_000, work: 0, shareForMs: 60_000 };
+      const build = { key: 'shared pause', callers: 1, ttlMs: 1_000, work: 0, shareForMs: 60_000 };
       const late = stopped.call.coalesce({ ...build, work: 1_000 });
       await waitUntil(async () => (await stopped.call.built()).length > 0, { what: 'the work to begin' });
       stopped.freeze();
@@ -332,17 +392,18 @@ describe.concurrent.each(WITH_RESULTS)('results that machines share on %s', { ti
     await withMachines([0], async ([machine]) => {
       const { getResult, setResult } = (machine as Machine).call;
       const high = 2n ** 62n + 1n;
-      const set = (value: string, token: bigint, ttlMs = 60_000) => setResult('tokens', value, token, ttlMs);
-      expect((await getResult('tokens')) ?? undefined).toBeUndefined();
+      const set = (value: string, token: bigint, ttlMs = 60_000) =>
+        setResult('shared tokens', value, token, ttlMs);
+      expect((await getResult('shared tokens')) ?? undefined).toBeUndefined();
       await set('é', high);
-      expect(await getResult('tokens')).toBe('é');
+      expect(await getResult('shared tokens')).toBe('é');
       // As numbers these two would be equal.
       await expect(set('late', high - 1n)).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'taken-over' });
       await set('again', high, 100);
-      await waitUntil(async () => !(await getResult('tokens')), { what: 'the end of the text' });
+      await waitUntil(async () => !(await getResult('shared tokens')), { what: 'the end of the text' });
       await expect(set('late', high - 1n)).rejects.toMatchObject({ code: 'LOCK_LOST' });
       await set('newer', high + 1n);
-      expect(await getResult('tokens')).toBe('newer');
+      expect(await getResult('shared tokens')).toBe('newer');
     });
   });
 });

@@ -1,6 +1,6 @@
 /** Tests of a quorum whose nodes fail, hang, or disagree. The suite tests its promises as a backend. */
-import { createLocks, isLockError, type LockBackend } from '@locks/core';
-import type { AcquireRequest, Call } from '@locks/core/backend';
+import { createLocks, isLockError } from '@locks/core';
+import type { LockBackend, AcquireRequest, Call } from '@locks/core/backend';
 import { delegate } from '@locks/core/conformance';
 import { quorumBackend, type QuorumOptions } from '@locks/core/quorum';
 import { memoryBackend, MemoryStore } from '@locks/memory';

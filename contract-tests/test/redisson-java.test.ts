@@ -94,7 +94,7 @@ describe.skipIf(missing !== undefined)('Java and Node on one lock', { timeout: 1
     await using lab = new RedissonLab();
     await using peer = await java(false, 60_000);
     // No check would be that soon.
-    const locks = lab.locks(redis, { ttlMs: 60_000, backend: { checkIntervalMs: 60_000 } });
+    const locks = lab.locks(redis, { ttlMs: 60_000, backend: { maxPollMs: 60_000 } });
     const listening = async (name: string): Promise<void> => {
       const channel = `redisson_lock__channel:{${name}}`;
       const subscribers = async () => ((await redis.command('PUBSUB', 'NUMSUB', channel)) as unknown[])[1];
@@ -233,7 +233,7 @@ describe.skipIf(missing !== undefined)('Java and Node on one lock', { timeout: 1
     });
     const locks = lab.locks(
       cluster.nodes.map(({ host, port }) => ({ host, port })),
-      { ttlMs: 60_000, isFenced: true, backend: { checkIntervalMs: 60_000 } },
+      { ttlMs: 60_000, isFenced: true, backend: { maxPollMs: 60_000 } },
     );
     for (let round = 0; round < 6; round += 1) {
       const name = fresh();

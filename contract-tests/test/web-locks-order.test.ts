@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
 import { waitUntil } from '@locks/test-servers';
 import { type WebLocks, webLocks } from '@locks/web-locks';

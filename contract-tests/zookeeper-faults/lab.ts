@@ -23,27 +23,27 @@ export default class Lab extends FaultLab<LabOptions> {
 
   override locks(at: Address | { readonly address: string }, options: LabOptions = {}): ZooKeeperLocks {
     const servers = 'address' in at ? at.address : `${at.host}:${at.port}`;
-    return this.with({ servers, sessionTimeoutMs: SESSION_MS, ...options } as ZooKeeperBackendOptions);
+    return this.with(servers, { sessionTimeoutMs: SESSION_MS, ...options });
   }
 
   /** Locks of a native client of its own. */
   async native(at: { readonly address: string }): Promise<ZooKeeperLocks> {
-    const options = { library: await nativeLibrary(), servers: at.address, sessionTimeoutMs: SESSION_MS };
-    return this.use(createLocks(nativeBackend(options)));
+    const options = { library: await nativeLibrary(), sessionTimeoutMs: SESSION_MS };
+    return this.use(createLocks(nativeBackend(at.address, options)));
   }
 
-  with(options: ZooKeeperBackendOptions): ZooKeeperLocks {
-    return this.use(locksOf(options));
+  with(client: NodeZooKeeperClient | string, options?: ZooKeeperBackendOptions): ZooKeeperLocks {
+    return this.use(locksOf(client, options));
   }
 }
 
-function locksOf(options: ZooKeeperBackendOptions) {
-  return createLocks(zookeeperBackend(options));
+function locksOf(client: NodeZooKeeperClient | string, options?: ZooKeeperBackendOptions) {
+  return createLocks(zookeeperBackend(client, options));
 }
 
 /** The path of a resource's queue, where its name needs no encoding. */
 export function parentOf(name: string): string {
-  return `/locks/${name}`;
+  return `/locks/:${name}`;
 }
 
 /** Resolves when so many nodes are in the queue. */

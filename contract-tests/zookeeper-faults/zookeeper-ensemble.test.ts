@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startZookeeperEnsemble, type ZooKeeperEnsemble, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdminClient } from '../src/administration/zookeeper.ts';
+import { nativeLibrary } from '../src/harnesses/zookeeper/native-library.ts';
 import { figure, grantOf, lossOf, watched } from '../src/fault-lab/observe.ts';
 import Lab, { SESSION_MS, untilQueued } from './lab.ts';
 
@@ -9,8 +10,10 @@ import Lab, { SESSION_MS, untilQueued } from './lab.ts';
 let ensemble: ZooKeeperEnsemble;
 
 beforeAll(async () => {
+  // The first time it is compiled, which takes minutes on a busy machine.
+  await nativeLibrary();
   ensemble = await startZookeeperEnsemble({ partitionable: true });
-});
+}, 400_000);
 
 afterAll(async () => {
   await ensemble.stop();
@@ -125,7 +128,7 @@ async function atAFollower(lab: Lab, leader: ZooKeeperServer) {
     let client: AdminClient | undefined;
     const locks = lab.locks(
       { address: ensemble.servers },
-      { prepare: (opened) => void (client = opened as AdminClient) },
+      { setUpClient: (opened) => void (client = opened as AdminClient) },
     );
     await locks.inspect('nothing');
     const port = (client as unknown as { connectionManager: { socket: { remotePort: number } } })

@@ -20,7 +20,7 @@ afterAll(async () => {
 test('an uncontended lock is four requests in two round trips', async () => {
   await using lab = new Lab();
   const traffic: Traffic = { requests: new Map(), events: 0 };
-  const locks = lab.locks(server, { prepare: (client) => countTraffic(client, traffic) });
+  const locks = lab.locks(server, { setUpClient: (client) => countTraffic(client, traffic) });
   const lock = locks.lock('cost');
   // The first use makes the node of the resource.
   await (await lock.acquire()).release();
@@ -41,7 +41,7 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
   // Two clients: no hand-off is an affair of one process.
   const options = {
     sessionTimeoutMs: 20_000,
-    prepare: (client: NodeZooKeeperClient) => countTraffic(client, traffic),
+    setUpClient: (client: NodeZooKeeperClient) => countTraffic(client, traffic),
   };
   const [one, two] = [lab.locks(server, options), lab.locks(server, options)];
   const first = await one.lock('herd').acquire();
@@ -75,7 +75,7 @@ test('500 waiters: a release fires at most two watches, and costs the same howev
 
 test('nodes of resources that nobody uses are tidied away, while others come and go', async () => {
   await using lab = new Lab();
-  const [first, second] = [lab.locks(server, { tidyMs: 200 }), lab.locks(server, { tidyMs: 200 })];
+  const [first, second] = [lab.locks(server, { idleTtlMs: 200 }), lab.locks(server, { idleTtlMs: 200 })];
   const names = Array.from({ length: 400 }, (_, index) => `tidy-${index}`);
   const until = performance.now() + 1_500;
   let acquired = 0;
@@ -94,7 +94,7 @@ test('nodes of resources that nobody uses are tidied away, while others come and
   await waitUntil(
     async () => {
       const left = await childrenOf(server.address, '/locks');
-      return !left.some((name) => name.startsWith('tidy-'));
+      return !left.some((name) => name.startsWith(':tidy-'));
     },
     // Long before orphans are looked for.
     { what: 'all nodes to be tidied away', timeoutMs: 2_000 },
@@ -104,12 +104,12 @@ test('nodes of resources that nobody uses are tidied away, while others come and
 test('what a killed process left is tidied away by another', async () => {
   await using lab = new Lab();
   // Never tidies by itself.
-  const careless = lab.locks(server, { tidyMs: 1_000_000 });
+  const careless = lab.locks(server, { idleTtlMs: 1_000_000 });
   await (await careless.lock('orphaned').acquire()).release();
-  expect(await childrenOf(server.address, '/locks')).toContain('orphaned');
-  const careful = lab.locks(server, { tidyMs: 20 });
+  expect(await childrenOf(server.address, '/locks')).toContain(':orphaned');
+  const careful = lab.locks(server, { idleTtlMs: 20 });
   await (await careful.lock('anything').acquire()).release();
-  await waitUntil(async () => !(await childrenOf(server.address, '/locks')).includes('orphaned'), {
+  await waitUntil(async () => !(await childrenOf(server.address, '/locks')).includes(':orphaned'), {
     what: 'the node to be gone',
   });
   expect(await childrenOf(server.address, parentOf('orphaned'))).toEqual([]);

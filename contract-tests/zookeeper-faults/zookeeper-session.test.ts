@@ -27,7 +27,7 @@ afterAll(async () => {
 test.concurrent('the end of a session ends its leases, and the backend goes on with a new one', async () => {
   await using lab = new Lab();
   const sessions: Victim[] = [];
-  const locks = lab.locks(server, { prepare: (client) => void sessions.push(sessionOf(client)) });
+  const locks = lab.locks(server, { setUpClient: (client) => void sessions.push(sessionOf(client)) });
   const lease = await locks.lock('expired').acquire();
   const lost = lossOf(lease);
   await endSession(server.address, sessions[0] as Victim);
@@ -44,7 +44,7 @@ test.concurrent('a waiter outlives the end of its session: it waits again, at th
   const others = lab.locks(server);
   const holder = await others.lock('waiter-expired').acquire();
   const waiting = lab
-    .locks(server, { prepare: (client) => void sessions.push(sessionOf(client)) })
+    .locks(server, { setUpClient: (client) => void sessions.push(sessionOf(client)) })
     .lock('waiter-expired')
     .acquire({ waitMs: 20_000 });
   await untilWaiting(others, 'waiter-expired');
@@ -65,7 +65,7 @@ test.concurrent('a node deleted by hand is reported to its holder within one mes
   await using lab = new Lab();
   const traffic: Traffic = { requests: new Map(), events: 0 };
   const reads = (): number => traffic.requests.get('getData') ?? 0;
-  const locks = lab.locks(server, { prepare: (client) => countTraffic(client, traffic) });
+  const locks = lab.locks(server, { setUpClient: (client) => countTraffic(client, traffic) });
   const lease = await locks.lock('deleted').acquire();
   const lost = lossOf(lease);
   const before = reads();
@@ -97,14 +97,14 @@ test.concurrent('a waiter whose node was deleted by hand waits again', async () 
 test.concurrent('a given client is used and never closed, and the end of its session is reported', async () => {
   await using lab = new Lab();
   const client = await connectClient(server.address, SESSION_MS);
-  const locks = lab.with({ client });
+  const locks = lab.with(client);
   const lease = await locks.lock('given').acquire();
   await locks.close();
   expect(client.getState().name).toBe('SYNC_CONNECTED');
   expect(await childrenOf(server.address, parentOf('given'))).toEqual([]);
   expect(() => lease.assertValid()).toThrow();
 
-  const others = lab.with({ client });
+  const others = lab.with(client);
   const second = await others.lock('given').acquire();
   const lost = lossOf(second);
   await endSession(server.address, sessionOf(client));
@@ -118,7 +118,7 @@ test.concurrent('a new session that a server gives unasked loses all leases of t
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const client = await connectClient(`${proxy.host}:${proxy.port}`, 8_000);
-  const locks = lab.with({ client });
+  const locks = lab.with(client);
   const lease = await locks.lock('silent').acquire();
   const lost = lossOf(lease);
   // As ClickHouse Keeper does: the client asks for its session, and gets another one.
@@ -138,7 +138,7 @@ test.concurrent('a given client that was silent for too long and comes back leav
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const client = await connectClient(`${proxy.host}:${proxy.port}`, 4_000);
-  const locks = lab.with({ client });
+  const locks = lab.with(client);
   const lease = await locks.lock('revived').acquire();
   const lost = lossOf(lease);
   proxy.stall({ direction: 'toClient' });
@@ -156,7 +156,7 @@ test.concurrent('a waiter of a given client that was silent for too long leaves 
   await using lab = new Lab();
   const proxy = await lab.proxy(server);
   const client = await connectClient(`${proxy.host}:${proxy.port}`, 4_000);
-  const locks = lab.with({ client });
+  const locks = lab.with(client);
   const others = lab.locks(server);
   const holder = await others.lock('waits').acquire();
   const waiting = locks.lock('waits').acquire({ waitMs: 60_000 });
@@ -188,7 +188,7 @@ test.concurrent('a connect that was given up cuts no later connection', async ()
   await using lab = new Lab();
   const cuts: unknown[] = [];
   const locks = lab.locks(server, {
-    prepare(client) {
+    setUpClient(client) {
       const { connectionManager: manager } = client as unknown as {
         connectionManager: { socket: Socket; findNextServer(found: (at: unknown) => void): void };
       };
@@ -215,7 +215,7 @@ test.concurrent('a connect that was given up cuts no later connection', async ()
 test.concurrent('tokens rise over the restart of a killed server, also of a resource that was tidied away', async () => {
   await using lab = new Lab();
   const own = await lab.server();
-  const first = await lab.locks(own, { tidyMs: 100 }).lock('stock').acquire();
+  const first = await lab.locks(own, { idleTtlMs: 100 }).lock('stock').acquire();
   await first.release();
   await own.restart();
   const second = await lab.locks(own).lock('stock').acquire();

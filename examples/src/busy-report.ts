@@ -7,7 +7,7 @@ export async function report(locks: LockManager, work: () => Promise<void>): Pro
     await locks.lock('report', { maxWaiters: 20, waitMs: 5_000 }).run(work);
     return 200;
   } catch (error) {
-    if (isLockError(error, 'LOCK_CONTENDED')) return 503; // 20 wait: at once
+    if (isLockError(error, 'LOCK_QUEUE_FULL')) return 503; // 20 wait: at once
     if (isLockError(error, 'LOCK_TIMEOUT')) return 503; // after 5 s
     throw error;
   }

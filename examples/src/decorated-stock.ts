@@ -32,7 +32,7 @@ export class Warehouse {
     return 'sold';
   }
 
-  /** Refuses at once, with `LOCK_TIMEOUT`, while a sale holds the lock: counting can be done later. */
+  /** Refuses at once, with `LOCK_CONTENDED`, while a sale holds the lock: counting can be done later. */
   @Locked(locksOf, (sku: string, _count: () => Promise<number>) => bySku(sku), { whenContended: 'refuse' })
   async recount(sku: string, count: () => Promise<number>): Promise<void> {
     await this.#table.update(sku, await count());

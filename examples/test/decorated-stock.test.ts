@@ -55,7 +55,7 @@ it('refuses at once to count what somebody sells, and counts it otherwise', asyn
   const stock = table();
   const warehouse = new Warehouse(locks, stock);
   const lease = await locks.lock('stock:sku-42').acquire();
-  await expect(warehouse.recount('sku-42', async () => 3)).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await expect(warehouse.recount('sku-42', async () => 3)).rejects.toMatchObject({ code: 'LOCK_CONTENDED' });
   await warehouse.recount('sku-43', async () => 4);
   await lease.release();
   await warehouse.recount('sku-42', async () => 3);

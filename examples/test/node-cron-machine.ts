@@ -1,7 +1,7 @@
 /** One machine with the real node-cron: its task tells its begin and its end in a list of Redis. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks } from '@locks/core';
-import { redisBackend, redisRecord } from '@locks/redis-ioredis';
+import { redisBackend, redisSlots } from '@locks/redis-ioredis';
 import { Redis } from 'ioredis';
 import cron from 'node-cron';
 import { scheduleInvoices } from '../src/schedulers/node-cron-coordinator.ts';
@@ -12,7 +12,7 @@ cron.setLogger({ info() {}, warn() {}, error() {}, debug() {} });
 
 const task = scheduleInvoices(
   createLocks(redisBackend(redis)),
-  { record: redisRecord(redis), label },
+  { slots: redisSlots(redis), label },
   async () => {
     await redis.rpush('runs', `begin ${label}`);
     await sleep(100);

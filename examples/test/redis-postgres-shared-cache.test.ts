@@ -29,7 +29,7 @@ const machinesOn: Record<string, () => { locks: FencedLockManager; store: Result
     clients.map((client) => ({ locks: createLocks(redisBackend(client)), store: redisResults(client) })),
   postgres: () =>
     pools.map((pool) => ({
-      locks: createLocks(postgresLeaseBackend({ pool })),
+      locks: createLocks(postgresLeaseBackend(pool)),
       store: postgresResults(pool),
     })),
 };

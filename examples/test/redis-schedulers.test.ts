@@ -1,6 +1,6 @@
 import { createLocks, type FencedLockManager } from '@locks/core';
 import { every, type OnceOptions, type OnceResult, type OnceRun } from '@locks/once';
-import { redisBackend, redisRecord } from '@locks/redis-ioredis';
+import { redisBackend, redisSlots } from '@locks/redis-ioredis';
 import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
@@ -67,8 +67,8 @@ class Fleet {
     const slot = every(slotMs, { offsetMs: slotMs / 2 });
     for (const [machine, client] of this.clients.entries()) {
       const locks = this.managers[machine] as FencedLockManager;
-      const record = redisRecord(client);
-      const options = { slot, atMostMs: 60_000, waitMs: 30_000, record, retry: 'next-machine' } as const;
+      const slots = redisSlots(client);
+      const options = { slot, atMostMs: 60_000, waitMs: 30_000, slots, retry: 'next-machine' } as const;
       const onResult = (result: Result) => this.results.push(result);
       const stop = await schedule(locks, options, (run) => this.#send(run, slotMs), onResult, client);
       this.#stops.push(stop as () => unknown);

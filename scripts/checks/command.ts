@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { root } from '../launcher/root.mjs';
 import { childEnded } from './processor-time.ts';
@@ -19,11 +20,16 @@ export interface CommandResult {
   readonly stdout: string;
 }
 
-const background = new AsyncLocalStorage<boolean>();
+/** Whether a command that begins now gives way to others. */
+const background = new AsyncLocalStorage<() => boolean>();
+/** A command that gets only the processor time that others leave takes so many times as long. */
+const BACKGROUND_TIMES = 4;
+/** With the lowest priority a session would stand still beside any other work of the machine. */
+const SESSION_NICE = 7;
 
-/** Commands that `work` runs get only processor time that no other process uses. */
-export function inBackground<T>(work: () => Promise<T>): Promise<T> {
-  return background.run(true, work);
+/** Commands that `work` runs get only processor time that no other process uses, as long as `othersRun`. */
+export function inBackground<T>(work: () => Promise<T>, othersRun: () => boolean): Promise<T> {
+  return background.run(othersRun, work);
 }
 
 /** Runs a command to its end and keeps its output. Never rejects: a command that cannot be run counts as failed. */
@@ -32,13 +38,16 @@ export function runCommand(
   args: readonly string[],
   { cwd = root, env = process.env, limitMs = 600_000 }: CommandOptions = {},
 ): Promise<CommandResult> {
+  const isInBackground = background.getStore()?.() ?? false;
   return new Promise((resolve) => {
     const child = spawn(command, args, {
       cwd,
       env: { ...env, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
+      // In a session of its own, which as a whole gives way to others.
+      detached: isInBackground,
     });
-    if (background.getStore()) yieldToOthers(child.pid);
+    if (isInBackground) yieldToOthers(child.pid);
     const both: Buffer[] = [];
     const stdout: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => {
@@ -47,10 +56,11 @@ export function runCommand(
     });
     child.stderr.on('data', (chunk: Buffer) => both.push(chunk));
 
+    const waitMs = isInBackground ? BACKGROUND_TIMES * limitMs : limitMs;
     const giveUp = setTimeout(() => {
-      both.push(Buffer.from(`\ngiven up after ${limitMs / 1_000} s: ${[command, ...args].join(' ')}\n`));
+      both.push(Buffer.from(`\ngiven up after ${waitMs / 1_000} s: ${[command, ...args].join(' ')}\n`));
       child.kill('SIGKILL');
-    }, limitMs);
+    }, waitMs);
     const finish = (ok: boolean) => {
       clearTimeout(giveUp);
       resolve({ ok, output: Buffer.concat(both).toString(), stdout: Buffer.concat(stdout).toString() });
@@ -90,7 +100,10 @@ function yieldToOthers(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
+    // Such priorities count within a session, and the servers of tests have sessions of their own. The session of this command
+    // gives way to those: it gets a sixth of a processor that one of them wants too.
+    writeFileSync(`/proc/${pid}/autogroup`, `${SESSION_NICE}`);
   } catch {
-    // The process has ended already.
+    // The process has ended already, or the system does not share by sessions.
   }
 }

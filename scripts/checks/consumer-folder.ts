@@ -22,13 +22,9 @@ const documentPackages = {
   // Of the examples in docs/telemetry.md.
   '@opentelemetry/exporter-prometheus': '^0.301.0',
   '@opentelemetry/sdk-metrics': '^3.1.1',
-  // Schedulers of the examples in docs/once-per-slot.md and docs/nestjs.md.
-  '@agendajs/redis-backend': '^3.0.7',
+  // Of the examples in docs/nestjs.md and docs/guides/transfer.md.
   '@nestjs/schedule': '^12.0.2',
-  agenda: '^6.2.6',
   bullmq: '^6.7.0',
-  croner: '^11.0.1',
-  'node-cron': '^4.6.0',
 };
 
 let made: Promise<string> | undefined;

@@ -9,12 +9,21 @@ export interface Generator {
   readonly file: string;
 }
 
-/** The programs that embed the `.lua` and `.sql` files of packages into their source, that write dashboards and alerts, pictures of benchmarks, and examples into documents. */
-export const generators: readonly Generator[] = workspacePackages
-  .map(({ path, folder }) => ({ name: path, file: join(folder, 'generate.mjs') }))
-  .filter(({ file }) => existsSync(file));
+/** Writes the sentences that documents share, their tables of stores, and the counts of the track record. */
+export const documentsGenerator: Generator = {
+  name: 'documents',
+  file: join(root, 'scripts/checks/documents/generate.ts'),
+};
 
-/** Renders docs/compatibility.md and docs/generated/compatibility-cases.md from the reports of the conformance suite. */
+/** The programs that embed the `.lua` and `.sql` files of packages into their source, that write dashboards and alerts, pictures of benchmarks, and examples and shared sentences into documents. */
+export const generators: readonly Generator[] = [
+  ...workspacePackages
+    .map(({ path, folder }) => ({ name: path, file: join(folder, 'generate.mjs') }))
+    .filter(({ file }) => existsSync(file)),
+  documentsGenerator,
+];
+
+/** Renders docs/compatibility.md and contract-tests/generated/matrix.json from the reports of the conformance suite. */
 export const matrixGenerator: Generator = {
   name: 'docs/compatibility.md',
   file: join(root, 'contract-tests/src/render-matrix.ts'),

@@ -1,5 +1,6 @@
 import type { Step } from './step.ts';
 import { applicationSteps } from './steps/applications.ts';
+import { claimsStep } from './steps/claims.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
 import { modelStep } from './steps/model.ts';
@@ -18,6 +19,7 @@ export const steps: readonly Step[] = [
   ...sourceSteps,
   wordsStep,
   versionsStep,
+  claimsStep,
   layersStep,
   workflowsStep,
   modelStep,
@@ -34,10 +36,11 @@ export const steps: readonly Step[] = [
 
 /** What a change needs; no step of it needs more than Node, npm and the packages of Debian. */
 const OF_A_CHANGE =
-  /^(format|lint|types|generated|words|versions|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:(modules|checkout)|demo)$/;
+  /^(format|lint|types|generated|words|versions|claims|layers|api|changesets|unit:(?!test-servers)[^:]+|contract:conformance|contract:mutants:safety|simulation:short|readme|consumers:(modules|checkout)|demo)$/;
 
 /** Without the tests of what other tests stand on and of the command, which take longest, and those that need another server than Redis. */
-const OF_THE_LOOP = /^(format|lint|types|words|versions|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
+const OF_THE_LOOP =
+  /^(format|lint|types|words|versions|claims|layers|unit:(?!test-servers|simulation|cli)[^:]+)$/;
 
 const everything = steps.filter((step) => !step.onlyWhenNamed);
 const isOfAChange = ({ name }: Step) => OF_A_CHANGE.test(name);

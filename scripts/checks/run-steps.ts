@@ -7,8 +7,9 @@ import type { Step, StepContext, StepEvents, StepReport, StepResult } from './st
 export const TIMED_AT_ONCE = 3;
 
 /**
- * Runs all steps, whatever fails: the timed ones and in their pauses the static ones, one beside them and two after them; then
- * those that run alone, one by one. What may have failed by chance is repeated when nothing else runs, where that is wanted.
+ * Runs all steps, whatever fails: the timed ones, then those that run alone, one by one; and in the pauses of both the static ones, one
+ * beside the timed ones and two after them. What may have failed by chance is repeated where that is wanted: a step that runs alone at
+ * once, since a later one may read what it reports, and a timed one when nothing else runs.
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -42,13 +43,19 @@ export async function runSteps(
   };
   const timed = longestFirst(queueOf('timed'));
   const statics = longestFirst(queueOf('static'));
-  const timedRun = Promise.all(Array.from({ length: TIMED_AT_ONCE }, () => work(timed)));
-  await Promise.all([
-    inBackground(() => work(statics)),
-    timedRun.then(() => inBackground(() => work(statics))),
-  ]);
-  for (const step of queueOf('timed')) await repeat(step);
+  let othersRun = steps.some(({ kind }) => kind !== 'static');
+  const inPauses = () =>
+    inBackground(
+      () => work(statics),
+      () => othersRun,
+    );
+  const inFirstPauses = inPauses();
+  await Promise.all(Array.from({ length: TIMED_AT_ONCE }, () => work(timed)));
+  const inLaterPauses = inPauses();
   await work(queueOf('alone'));
+  othersRun = false;
+  await Promise.all([inFirstPauses, inLaterPauses]);
+  for (const step of queueOf('timed')) await repeat(step);
 }
 
 async function runStep(step: Step, context: StepContext): Promise<StepReport> {

@@ -6,8 +6,8 @@ export interface Step {
   readonly name: string;
   readonly about: string;
   /**
-   * How the step shares the machine: a `timed` step, which mostly waits, runs beside three others; a `static` one takes the
-   * processor time that these leave; one that keeps all cores busy or measures runs `alone`.
+   * How the step shares the machine: a `timed` step, which mostly waits, runs beside two others; one that keeps all cores busy or measures
+   * runs `alone`; a `static` one takes the processor time that these leave.
    */
   readonly kind: 'static' | 'timed' | 'alone';
   /** Servers without which the step cannot run at all. */
@@ -16,6 +16,8 @@ export interface Step {
   readonly uses?: readonly ServerName[];
   /** What test-servers/install.mjs brings where it may: without it the step is reported as not run. */
   readonly installs?: string;
+  /** The workspace packages, by their short names, without a change of which the step shows nothing new. Default: any change. */
+  readonly concerns?: readonly string[];
   /** The step is left out of a run that does not name it. */
   readonly onlyWhenNamed?: boolean;
   run(context: StepContext): Promise<StepResult>;

@@ -106,10 +106,10 @@ function versionsIn(text: string): string[] {
 }
 
 /** The cells of the lines of a table, without the rule below its heading. */
-function rowsOf(markdown: string): string[][] {
+export function rowsOf(markdown: string): string[][] {
   return markdown
     .split('\n')
-    .filter((line) => line.startsWith('|') && !/^[|\s-]+$/.test(line))
+    .filter((line) => line.startsWith('|') && !/^[|\s:-]+$/.test(line))
     .map((line) =>
       line
         .split('|')

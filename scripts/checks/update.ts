@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { root } from '../launcher/root.mjs';
 import { problemOf } from './command.ts';
 import type { Generator } from './generators.ts';
-import { generators, matrixGenerator } from './generators.ts';
+import { documentsGenerator, generators, matrixGenerator } from './generators.ts';
 import { writeLists } from './packed-contents.ts';
 import { buildStep } from './steps/source.ts';
 
 const problems: string[] = [];
 
-await Promise.all(generators.map((one) => run(one)));
+await Promise.all(generators.filter((one) => one !== documentsGenerator).map((one) => run(one)));
 const built = await buildStep.run({ missing: new Set(), testArguments: [], repeats: false });
 if (built.failed > 0) problems.push(built.output);
 else await writeLists();
@@ -19,6 +19,8 @@ await run({ name: 'etc/api', file: 'scripts/checks/api-reports.ts' }, 'etc/api')
 // The matrix needs the reports of a full run of the conformance suite.
 if (existsSync(matrixGenerator.file) && existsSync(join(root, 'conformance-report')))
   await run(matrixGenerator);
+// It writes into documents that others write too, and reads the matrix.
+await run(documentsGenerator);
 
 for (const problem of problems) console.error(problem);
 process.exitCode = problems.length > 0 ? 1 : 0;

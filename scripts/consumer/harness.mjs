@@ -8,7 +8,9 @@ export const harness = defineHarness({
   module: import.meta.url,
   name: 'memory',
   createBackend: () => memoryBackend(store),
+  createBackendUnder: 'none',
   faults: {
+    corrupt: 'none',
     async evict(resource) {
       store.forceRelease(resource, undefined);
     },

@@ -15,7 +15,9 @@ const lease = await lock.acquire();
 const second = await lock.tryAcquire();
 await lease.release();
 const value = await lock.run(async (inner) => inner.fencingToken > lease.fencingToken);
-const timeout = await lock.run(() => lock.acquire({ waitMs: 10 }).catch((error) => error));
+const held = await lock.acquire();
+const timeout = await lock.acquire({ waitMs: 10 }).catch((error) => error);
+await held.release();
 await locks.close();
 
 console.log(

@@ -1,6 +1,6 @@
 // What an application's compiler sees, in `--strict` and without `skipLibCheck`.
-import { createLocks, isLockError, type LockBackend } from '@locks/core';
-import type { Attempt } from '@locks/core/backend';
+import { createLocks, isLockError } from '@locks/core';
+import type { LockBackend, Attempt } from '@locks/core/backend';
 import { memoryBackend } from '@locks/memory';
 
 const locks = createLocks(memoryBackend(), { ttlMs: 30_000 });

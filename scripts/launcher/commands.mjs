@@ -59,7 +59,7 @@ const programs = {
 export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json);
                --once: a nightly job on machines whose clocks differ; --leader: the leader resigns, and is killed
-  test         what a change needs (--all: every check, --rest: those that this leaves out, --quick: the loop of a contributor; names of steps run only those, --list shows them)
+  test         what a change needs (--all: every check, --rest: those that this leaves out, --quick: the loop of a contributor, --changed: what differs from main; names of steps run only those, --list shows them)
   bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|cluster|all [--json FILE]
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util';
 import { packInto } from '../checks/packed.ts';
 import { publishedPackages, requiredPeers } from '../checks/workspace.ts';
 import { root } from '../launcher/root.mjs';
+import { pointAtTarballs } from './point-at-tarballs.ts';
 
 const { values, positionals: names } = parseArgs({
   options: { to: { type: 'string', default: join(root, 'packed') } },
@@ -27,6 +28,7 @@ const packed = await packInto(
   folder,
   publishedPackages.filter(({ shortName }) => needed.has(shortName)),
 );
+await pointAtTarballs(packed);
 const clients = new Set(packed.flatMap(requiredPeers).map(([name]) => name));
 const tarballs = packed.map(({ tarball }) => (/[^\w./:\\-]/.test(tarball) ? `"${tarball}"` : tarball));
 console.log(`packed into ${folder}: ${packed.map(({ shortName }) => shortName).join(', ')}`);

@@ -9,8 +9,8 @@ import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE] [--hand-over]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--hand-over]
+const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE] [--transfer]
+       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--transfer]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
@@ -18,7 +18,7 @@ const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedul
   --replay     one run, event by event; one that breaks a promise is made smaller first
   --json       write the report to a file
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
-  --hand-over  leases go on in other processes at their end
+  --transfer  leases go on in other processes at their end
 exit code: 0 no promise was broken, 1 one was, 2 wrong usage`;
 
 class WrongUsage extends Error {}
@@ -46,13 +46,13 @@ async function main(given: Arguments): Promise<number> {
   if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
   const changes = given.plant === undefined ? [] : [readChange(given.plant)];
   if (replay !== undefined)
-    return replayed(backend, wholeNumber('--replay', replay, 0), changes, given['hand-over']);
+    return replayed(backend, wholeNumber('--replay', replay, 0), changes, given['transfer']);
   return simulated(backend, given, changes);
 }
 
 async function simulated(
   backend: BackendKind,
-  { seed, schedules, seconds, json, 'hand-over': handsOver }: Arguments,
+  { seed, schedules, seconds, json, transfer: handsOver }: Arguments,
   changes: readonly SourceChange[],
 ): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
@@ -109,7 +109,7 @@ function show(
   { seed, clause, message, timeline }: FoundViolation,
   handsOver: boolean,
 ): void {
-  const option = handsOver ? ' --hand-over' : '';
+  const option = handsOver ? ' --transfer' : '';
   console.log(`${timeline.join('\n')}\n${clause} violated: ${message}`);
   console.log(`replay: npm run -s simulate -- --backend ${backend} --replay ${seed}${option}\n`);
 }
@@ -125,7 +125,7 @@ function readArguments() {
         json: { type: 'string' },
         replay: { type: 'string' },
         plant: { type: 'string' },
-        'hand-over': { type: 'boolean', default: false },
+        transfer: { type: 'boolean', default: false },
         help: { type: 'boolean' },
       },
     }).values;

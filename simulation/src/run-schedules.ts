@@ -52,7 +52,7 @@ export interface ScheduleOptions {
   /** The run ends after so many violations. @defaultValue 3 */
   readonly mostViolations?: number;
   readonly planted?: readonly SourceChange[];
-  /** Whether leases are handed over to other processes. @defaultValue false */
+  /** Whether leases are transferred to other processes. @defaultValue false */
   readonly handsOver?: boolean;
 }
 

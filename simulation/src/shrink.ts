@@ -61,7 +61,7 @@ function* smallerPlans(plan: Plan): Generator<Plan> {
 function simplerOperation(operation: OperationPlan): OperationPlan | undefined {
   if (operation.during !== 'nothing') return { ...operation, during: 'nothing' };
   if (operation.abortAfterMs !== undefined) return { ...operation, abortAfterMs: undefined };
-  if (operation.end === 'release twice' || operation.end === 'hand over')
+  if (operation.end === 'release twice' || operation.end === 'transfer')
     return { ...operation, end: 'release' };
   if (operation.holdMs > 20) return { ...operation, holdMs: Math.floor(operation.holdMs / 2) };
   if (operation.afterMs > 20) return { ...operation, afterMs: Math.floor(operation.afterMs / 2) };

@@ -1,4 +1,5 @@
-import type { LockBackend, LockManager, LockMode } from '@locks/core';
+import type { LockManager, LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { LateWrites } from './checks/fenced-resource.ts';
 import { CohortChecks } from './checks/cohort-checks.ts';
 import { HolderChecks, type Participant } from './checks/holder-checks.ts';
@@ -45,6 +46,8 @@ const TIMER_LATENESS_MS = 0.4;
 const SERVED_WITHIN_MS = 4_000;
 /** A closing manager gives its releases and abandons this long, in milliseconds. */
 const CLOSES_WITHIN_MS = 15_000;
+/** The time for a release grows by this for each other release and abandon without an answer (docs/spec.md §2.5). */
+const EACH_UNANSWERED_MS = 5;
 const SOUND: NetworkOptions = {
   latencyMs: 0.5,
   ordered: true,
@@ -157,6 +160,7 @@ export class Simulation {
     };
     process.onPause = () => this.#checks.standsStill(process);
     for (const link of links) link.onLateCopy = (what) => this.#lateCopy(what);
+    const operations = plan.clients.flatMap((client) => client.operations);
     const context: OperationContext = {
       process,
       locks,
@@ -169,13 +173,13 @@ export class Simulation {
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
       readsStale: (this.#plan.record?.stale ?? 0) > 0,
-      releasesBeforeMs: triesAgain(this.#plan) ? 200 : 0,
+      releasesBeforeMs: (triesAgain(this.#plan) ? 200 : 0) + EACH_UNANSWERED_MS * operations.length,
       // A backend of records declares more than the default: the writes of others may be in the way.
       releaseBudgetMs: this.#plan.record === undefined ? 1_000 : 5_000,
       // A step is several requests where others write the same record.
       latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) ? 5 : 1),
       longestDelayMs: this.#limits.delay,
-      handOver: loaded.handOver,
+      transfer: loaded.transfer,
       adoptIn: (to, adoption) => this.#processes[to]?.adopt(adoption),
       released: (label, name, id) => this.#released(label, name, id),
       isClosing: () => running.isClosing,
@@ -217,7 +221,7 @@ export class Simulation {
     if (running.clientsRunning === 0) await this.#close(running, 0);
   }
 
-  /** Goes on with a lease that another process has handed over. */
+  /** Goes on with a lease that another process has transferred. */
   async #adopt(running: RunningProcess, { ticket, label, plan, mustSucceed }: Adoption): Promise<void> {
     const { process, locks, loaded } = running;
     const { name } = ticket;

@@ -27,17 +27,24 @@ test.each(BACKEND_KINDS)('a run is the same after other runs as alone, on %s', a
   }
 });
 
-test('where Redis loses data, two may hold: that is counted, and the fence stops every late write', {
-  timeout: 400_000,
-}, async () => {
-  const report = await runSchedules({ backend: 'redis', seed: 1, schedules: 1_500 });
-  expect(report.violations).toEqual([]);
-  expect(report.expected.map(({ clause }) => clause)).toContain('§11.1');
-  expect(report.lateWrites.late).toBeGreaterThan(0);
-  expect(report.lateWrites.stopped).toBe(report.lateWrites.late);
-  expect(Object.keys(report.faults)).toEqual(
-    expect.arrayContaining(['eviction', 'failover', 'restart', 'slot migration']),
-  );
+test('where Redis loses data, two may hold: that is counted, and the fence stops every late write', async () => {
+  const expected = new Set<string>();
+  const faults = new Set<string>();
+  const lost = ['eviction', 'failover', 'restart', 'slot migration'];
+  let lateWrites = 0;
+  // Until all of it has happened: `npm run simulate` runs more schedules of Redis, with the same checks.
+  for (let seed = 1; seed < 1_500; seed += 100) {
+    const report = await runSchedules({ backend: 'redis', seed, schedules: 100 });
+    expect(report.violations).toEqual([]);
+    expect(report.lateWrites.stopped).toBe(report.lateWrites.late);
+    lateWrites += report.lateWrites.late;
+    for (const { clause } of report.expected) expected.add(clause);
+    for (const fault of Object.keys(report.faults)) faults.add(fault);
+    if (expected.has('§11.1') && lateWrites > 0 && lost.every((fault) => faults.has(fault))) break;
+  }
+  expect(expected).toContain('§11.1');
+  expect(lateWrites).toBeGreaterThan(0);
+  expect([...faults]).toEqual(expect.arrayContaining(lost));
 });
 
 test('seeds give different runs, and real time does not pass in them', async () => {

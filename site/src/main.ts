@@ -1,4 +1,6 @@
 // `npm run site`: builds the site into site/dist, offline, from the documents of the repository and the packages' types.
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, serve } from 'vitepress';
 import { deadLinks } from './check-links.ts';
@@ -7,7 +9,7 @@ import { writeLlmsFiles } from './llms.ts';
 import { sidebarsOf } from './navigation.ts';
 import { readReference } from './reference/read-reference.ts';
 import { writeReferencePages } from './reference/reference-pages.ts';
-import { outputFolder, siteFolder, writeGenerated } from './repository.ts';
+import { outputFolder, root, siteFolder, writeGenerated } from './repository.ts';
 import { trySearch } from './search/check-search.ts';
 import { writePages } from './write-pages.ts';
 
@@ -21,6 +23,10 @@ const { values: options } = parseArgs({
 });
 
 const started = performance.now();
+// Pages of results that are kept are in no commit: they would say the same twice.
+execFileSync(process.execPath, [join(root, 'contract-tests/src/write-generated-pages.ts')], {
+  stdio: 'inherit',
+});
 const documents = readDocuments();
 writePages(documents);
 const reference = await writeReferencePages(await readReference());

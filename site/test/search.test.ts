@@ -30,7 +30,7 @@ it('puts the reference behind the documents, except the page of the symbol that 
   const weightOf = (id: string, term: string) => boostDocument?.(id, term, {});
   expect(weightOf('/api/@locks/core/interfaces/Lock.html#acquire', 'acquire')).toBeLessThan(1);
   expect(weightOf('/api/@locks/core/functions/createLocks.html', 'createlocks')).toBe(1);
-  expect(weightOf('/guides/operating.html', 'acquire')).toBe(1);
+  expect(weightOf('/guides/production.html', 'acquire')).toBe(1);
 });
 
 it('reaches the pages as text', () => {

@@ -13,7 +13,7 @@ it('reads the five questions, and every backend is left by some answer to each',
 
 it('refuses an answer that names a backend which the document does not describe', () => {
   const text = readRepositoryFile('docs/choosing-a-backend.md').replace(
-    'all but memory · sqlite',
+    'all but memory · SQLite',
     'all but memory · dbm',
   );
   expect(() => readChoices(text)).toThrow('is dbm');

@@ -26,7 +26,8 @@ describe('a private PostgreSQL', { timeout: 60_000 }, () => {
 
     const idle = server.query('SELECT pg_sleep(10)').catch((error: { code?: string }) => error.code);
     await waitUntil(async () => (await server.terminate()) > 0, { what: 'a connection to end' });
-    expect(await idle).toBe('57P01');
+    // A connection that is reset may lose the server's last message.
+    expect(['57P01', 'ECONNRESET']).toContain(await idle);
 
     await server.pause();
     await server.kill();

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Redis } from 'ioredis';
 import type { Redis as Redis5 } from 'ioredis5';
 import type { Pool as MysqlPool } from 'mysql2/promise';
@@ -86,7 +86,7 @@ export const etcd3: Client<import('etcd3').Etcd3> = {
 };
 
 type BothZookeeper = ZookeeperClient &
-  Parameters<typeof import('@locks/zookeeper').zookeeperBackend>[0]['client'];
+  Exclude<Parameters<typeof import('@locks/zookeeper').zookeeperBackend>[0], string>;
 
 export const zookeeper: Client<BothZookeeper> = {
   packages: ['node-zookeeper-client'],
@@ -137,7 +137,7 @@ export function backend<C>(
 export const backends = {
   memory: backend('@locks/memory', noClient, async () => (await import('@locks/memory')).memoryBackend()),
   sqlite: backend('@locks/sqlite', noClient, async (path) =>
-    (await import('@locks/sqlite')).sqliteBackend({ path }),
+    (await import('@locks/sqlite')).sqliteBackend(path),
   ),
   'redis-ioredis': backend('@locks/redis-ioredis', ioredis, async (client) =>
     (await import('@locks/redis-ioredis')).redisBackend(client),
@@ -146,25 +146,25 @@ export const backends = {
     (await import('@locks/redis-node')).redisBackend(client),
   ),
   'postgres lease': backend('@locks/postgres', pgPool, async (pool) =>
-    (await import('@locks/postgres')).postgresLeaseBackend({ pool }),
+    (await import('@locks/postgres')).postgresLeaseBackend(pool),
   ),
   // It opens connections of its own, whatever the pool: sessions hold the locks.
   'postgres.js lease': backend('@locks/postgres', postgresJs(), async (sql) =>
-    (await import('@locks/postgres/postgres-js')).postgresLeaseBackend({ sql }),
+    (await import('@locks/postgres/postgres-js')).postgresLeaseBackend(sql),
   ),
 
   'postgres.js advisory': backend('@locks/postgres', postgresJs(), async (sql) =>
-    (await import('@locks/postgres/postgres-js')).postgresAdvisoryBackend({ sql }),
+    (await import('@locks/postgres/postgres-js')).postgresAdvisoryBackend(sql),
   ),
 
   'postgres advisory': backend('@locks/postgres', pgPool, async (pool) =>
-    (await import('@locks/postgres')).postgresAdvisoryBackend({ pool }),
+    (await import('@locks/postgres')).postgresAdvisoryBackend(pool),
   ),
   mysql: backend('@locks/mysql', mysqlPool(), async (pool) =>
-    (await import('@locks/mysql')).mysqlBackend({ pool }),
+    (await import('@locks/mysql')).mysqlBackend(pool),
   ),
   etcd: backend('@locks/etcd', etcd3, async (client) => (await import('@locks/etcd')).etcdBackend(client)),
   zookeeper: backend('@locks/zookeeper', zookeeper, async (client) =>
-    (await import('@locks/zookeeper')).zookeeperBackend({ client }),
+    (await import('@locks/zookeeper')).zookeeperBackend(client),
   ),
 } as const satisfies Record<string, Client<LockBackend>>;

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { cohortBackend } from '@locks/cohort';
 import { backends } from './clients.ts';
 import { type Contender, ours } from './contender.ts';

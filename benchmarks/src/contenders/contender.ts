@@ -1,11 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  createLocks,
-  type BaseLease,
-  type LockBackend,
-  type LockManager,
-  type MultiLease,
-} from '@locks/core';
+import { createLocks, type BaseLease, type LockManager, type MultiLease } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 
 /** Releases the lock. */
 export type Release = () => Promise<unknown>;

@@ -59,7 +59,7 @@ export const dynamodbContenders: readonly Contender[] = [
   ours(
     { store, name: '@locks/dynamodb', floor: rawPut.name },
     backend('@locks/dynamodb', client, async (dynamodb) =>
-      (await import('@locks/dynamodb')).dynamodbBackend({ client: dynamodb, table: DYNAMODB_TABLE }),
+      (await import('@locks/dynamodb')).dynamodbBackend(dynamodb, { table: DYNAMODB_TABLE }),
     ),
   ),
 ];

@@ -1,4 +1,5 @@
-import { type BaseLease, createLocks, type LockBackend } from '@locks/core';
+import { type BaseLease, createLocks } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { quorumBackend } from '@locks/core/quorum';
 import { Semaphore as PollingSemaphore } from 'redis-semaphore';
 import { backends, ioredis } from './clients.ts';

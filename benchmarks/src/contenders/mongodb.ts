@@ -66,9 +66,7 @@ export const mongodbContenders: readonly Contender[] = [
   ours(
     { store, name: '@locks/mongodb', floor: rawInsert.name },
     backend('@locks/mongodb', client, async (mongodb) =>
-      (await import('@locks/mongodb')).mongodbBackend({
-        collection: mongodb.db(DATABASE).collection('locks'),
-      }),
+      (await import('@locks/mongodb')).mongodbBackend(mongodb.db(DATABASE).collection('locks')),
     ),
   ),
 ];

@@ -20,9 +20,9 @@ const client: Client<NatsConnection> = {
 /** Counts the requests of a connection, and its subscriptions. */
 function counting(connection: NatsConnection): NatsConnection {
   const request = connection.request.bind(connection);
-  connection.request = async (subject, ...rest) => {
-    countSent(kindOf(subject));
-    const answer = await request(subject, ...rest);
+  connection.request = async (subject, payload, options) => {
+    countSent(kindOf(subject, payload));
+    const answer = await request(subject, payload, options);
     if (WRONG_LAST_SEQUENCE.has(errorIn(answer.data))) countConflict();
     return answer;
   };
@@ -34,11 +34,13 @@ function counting(connection: NatsConnection): NatsConnection {
   return connection;
 }
 
-/** `STREAM.MSG.GET` of `$JS.API.STREAM.MSG.GET.KV_locks`. */
-function kindOf(subject: string): string {
-  return subject.startsWith('$JS.API.')
+/** `STREAM.MSG.GET` of `$JS.API.STREAM.MSG.GET.KV_locks`, and whether it is about a heartbeat. */
+function kindOf(subject: string, payload: unknown): string {
+  const kind = subject.startsWith('$JS.API.')
     ? (/[A-Z]{2,}(?:\.[A-Z]{2,})*(?=\.|$)/.exec(subject.slice(8))?.[0] ?? subject)
     : 'PUB';
+  const isHeartbeat = `${subject} ${typeof payload === 'string' ? payload : ''}`.includes('/client/');
+  return isHeartbeat ? `${kind} of heartbeats` : kind;
 }
 
 function errorIn(data: Uint8Array): unknown {
@@ -79,7 +81,7 @@ export const natsContenders: readonly Contender[] = [
   ours(
     { store, name: '@locks/nats', floor: rawCreate.name },
     backend('@locks/nats', client, async (connection) =>
-      (await import('@locks/nats')).natsBackend({ connection }),
+      (await import('@locks/nats')).natsBackend(connection),
     ),
   ),
 ];

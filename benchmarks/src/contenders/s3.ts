@@ -42,7 +42,7 @@ export const s3Contenders: readonly Contender[] = [
   ours(
     { store, name: '@locks/s3', floor: rawPut.name },
     backend('@locks/s3', client, async (s3) =>
-      (await import('@locks/s3')).s3Backend({ client: s3, bucket: S3_BUCKET }),
+      (await import('@locks/s3')).s3Backend(s3, { bucket: S3_BUCKET }),
     ),
   ),
 ];

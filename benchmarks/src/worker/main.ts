@@ -5,6 +5,7 @@ import type { Session } from '../contenders/contender.ts';
 import { readCounts } from '../measure/client-counts.ts';
 import { contend } from './contend.ts';
 import { coreCost } from './core-cost.ts';
+import { Crowd } from './crowd.ts';
 import { Fleet } from './fleet.ts';
 import { loop } from './loop.ts';
 import { ManyLocks } from './many-locks.ts';
@@ -14,6 +15,7 @@ import { measurePings } from './ping.ts';
 let session: Session | undefined;
 let many: ManyLocks | undefined;
 let fleet: Fleet | undefined;
+let crowd: Crowd | undefined;
 
 const methods: WorkerMethods = {
   async open(store, contender, url) {
@@ -52,6 +54,12 @@ const methods: WorkerMethods = {
   holdInFleet: () => opened(fleet).hold(),
   waitInFleet: () => opened(fleet).wait(),
   isFleetIntact: async () => opened(fleet).isIntact,
+  async openCrowd(task) {
+    crowd = await Crowd.open(task);
+  },
+  beginCrowd: async (turns) => opened(crowd).begin(turns),
+  crowdCounts: async () => opened(crowd).counts,
+  holdCrowd: () => opened(crowd).hold(),
 };
 
 function opened<T>(resource: T | undefined): T {

@@ -50,6 +50,31 @@ export interface WorkerMethods {
   waitInFleet(): Promise<void>;
   /** Whether none has entered until now: no lease has ended. */
   isFleetIntact(): Promise<boolean>;
+  /** Opens lock managers that want one lock. */
+  openCrowd(task: CrowdTask): Promise<void>;
+  /** Each of them enters and leaves so many times; resolves at once. */
+  beginCrowd(turns: number): Promise<void>;
+  /** The first of them acquires the lock, and keeps it. */
+  holdCrowd(): Promise<void>;
+  crowdCounts(): Promise<CrowdCounts>;
+}
+
+/** The lock managers of one process that are a part of a crowd. */
+export interface CrowdTask {
+  readonly store: StoreId;
+  readonly contender: string;
+  readonly url: string;
+  readonly ttlMs: number;
+  readonly name: string;
+  readonly clients: number;
+}
+
+/** What has become of a part of a crowd so far. */
+export interface CrowdCounts {
+  readonly entered: number;
+  /** Releases that rejected: the lock stays for its ttl. */
+  readonly failedReleases: number;
+  readonly failedAcquires: number;
 }
 
 /** The managers of one process, which are a part of all. */

@@ -6,7 +6,7 @@ export function lockKey(resource: string): string {
   const encoded = /[{}]|%(?:25|7B|7D)/.test(resource)
     ? resource.replace(/[%{}]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
     : resource;
-  return `lock:${encoded}`;
+  return `lock::${encoded}`;
 }
 
 export async function versionOf(address: RedisAddress): Promise<string> {

@@ -16,6 +16,9 @@ interface Library {
 
 const library = createRequire(import.meta.url)('node-zookeeper-client') as Library;
 
+const NODE_EXISTS = -110;
+const PERSISTENT = 0;
+const PERSISTENT_SEQUENTIAL = 2;
 const SESSION_MS = 4_000;
 const CLOSE_MS = 1_000;
 const CONNECT_MS = 5_000;
@@ -176,4 +179,19 @@ export async function deleteNode(servers: string, path: string): Promise<void> {
         admin.remove(path, (error) => (error ? reject(error) : resolve()));
       }),
   );
+}
+
+/** Makes a node that stays, after those above it. Its name gets the server's next number. */
+export async function createSequentialNode(servers: string, path: string, data: string): Promise<void> {
+  await withAdmin(servers, async (admin) => {
+    const make = (each: string, content: string, mode: number): Promise<void> =>
+      new Promise((resolve, reject) => {
+        admin.create(each, Buffer.from(content), mode, (error) =>
+          error && error.code !== NODE_EXISTS ? reject(error) : resolve(),
+        );
+      });
+    for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1))
+      await make(path.slice(0, end), '', PERSISTENT);
+    await make(path, data, PERSISTENT_SEQUENTIAL);
+  });
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Lease, LockError, type LockManager } from '@locks/core';
 import type { Address } from '@locks/core/conformance/proxy';
@@ -12,6 +13,8 @@ const PATIENCE_MS = 30_000;
 /** Longer than any store takes to notice that its server is silent. */
 const SILENT_WAIT_MS = 7_000;
 const SHORT_WAIT_MS = 700;
+/** The longest time that `close()` waits for a silent store (docs/spec.md §12.7). */
+const CLOSE_MS = 3_000;
 /** Longer than core repeats the abandon of a waiter with a brief ttl. */
 const LONGER_THAN_ABANDON_MS = 4_000;
 
@@ -357,6 +360,31 @@ const scenarios: readonly Scenario[] = [
       },
     }),
   ),
+  {
+    title:
+      'a server that stands still: close() with two leases and a waiter settles within 3 s, and its process can end',
+    async run({ lab, store, server, locks }) {
+      const other = await locks(server, store.lasting);
+      await other.lock('held').acquire();
+      const worker = await lab.worker(server, store.lasting);
+      for (const name of ['a', 'b']) await worker.call.acquire(name);
+      // What was released may be left to tidy up.
+      await worker.call.release((await worker.call.acquire('c')).id);
+      const refused = worker.call.acquire('held', { waitMs: PATIENCE_MS }).catch((error: unknown) => error);
+      await untilWaiting(other, 'held');
+      await server.pause();
+      const ended = once(worker.child, 'exit');
+      const { outcome, tookMs } = await worker.call.close();
+      figure(`${store.name}, close() beside a server that stands still`, tookMs);
+      expect(outcome).toMatch(/^(closed|LOCK_BACKEND)$/);
+      expect(tookMs).toBeLessThan(CLOSE_MS + store.slackMs / 2);
+      expect(await refused).toMatchObject({ code: 'LOCK_CLOSED' });
+      const closedAt = performance.now();
+      await ended;
+      figure(`${store.name}, its process ended after`, performance.now() - closedAt);
+      server.resume();
+    },
+  },
   {
     title:
       'a pool of one connection serves twenty holds for longer than their ttl, and twenty waiters in order',

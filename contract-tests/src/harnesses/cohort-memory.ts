@@ -12,8 +12,10 @@ export default defineHarness({
   module: import.meta.url,
   name: 'cohort-memory',
   server: 'none (in process)',
+  createBackendUnder: 'none',
   createBackend: () => cohortBackend(memoryBackend(store), { turns: 3, withinMs: 300 }),
   faults: {
+    corrupt: 'none',
     async evict(resource) {
       store.forceRelease(resource, undefined);
     },

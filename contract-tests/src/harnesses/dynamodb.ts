@@ -1,4 +1,9 @@
-import { CreateTableCommand, DeleteItemCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  CreateTableCommand,
+  DeleteItemCommand,
+  DynamoDBClient,
+  PutItemCommand,
+} from '@aws-sdk/client-dynamodb';
 import { dynamodbBackend } from '@locks/dynamodb';
 import { at, serverIn } from './connections/server-url.ts';
 import { servedHarness } from './connections/served-harness.ts';
@@ -41,8 +46,10 @@ export default servedHarness<string>({
       });
     return 'DynamoDB Local 3.3';
   },
-  createBackend(endpoint, served) {
-    const backend = dynamodbBackend({ client: shared(endpoint), table: TABLE });
+  hasPrefix: true,
+  createBackend(endpoint, served, prefix) {
+    const options = { table: TABLE, ...(prefix !== undefined && { prefix }) };
+    const backend = dynamodbBackend(shared(endpoint), options);
     // A backend never destroys a client that it was given. A child process has no teardown: there the client ends with its backend.
     return served === undefined ? closedWith(backend, end) : backend;
   },
@@ -52,13 +59,18 @@ export default servedHarness<string>({
       servers: () => [serverIn(direct())],
       createBackend([address]) {
         const own = openDynamodb(at(direct(), address));
-        return closedWith(dynamodbBackend({ client: own, table: TABLE }), async () => own.destroy());
+        return closedWith(dynamodbBackend(own, { table: TABLE }), async () => own.destroy());
       },
     },
     async evict(resource) {
       const own = openDynamodb(direct());
       const Key = { key: { S: `locks/lock/${resource}` } };
       await own.send(new DeleteItemCommand({ TableName: TABLE, Key })).finally(() => own.destroy());
+    },
+    async corrupt(resource) {
+      const own = openDynamodb(direct());
+      const Item = { key: { S: `locks/lock/${resource}` }, of: { S: 'another program' } };
+      await own.send(new PutItemCommand({ TableName: TABLE, Item })).finally(() => own.destroy());
     },
   }),
   timing: { slackMs: 1_000, idleGapMs: 4_200 },

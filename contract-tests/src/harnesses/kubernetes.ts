@@ -1,9 +1,9 @@
-import { KubeConfig } from '@kubernetes/client-node';
 import { createLocks } from '@locks/core';
 import { kubernetesBackend } from '@locks/kubernetes';
 import type { KubernetesAccess } from '@locks/test-servers';
 import { at, serverIn } from './connections/server-url.ts';
 import { type Served, servedHarness } from './connections/served-harness.ts';
+import { configFor } from './kubernetes/kube-config.ts';
 
 interface KubernetesServed extends Served<KubernetesAccess> {
   readonly version: { readonly gitVersion: string };
@@ -30,36 +30,27 @@ export default servedHarness<KubernetesAccess, KubernetesServed>({
   },
   async prepare({ version, proxied, direct }) {
     // A server that has just started is slow, and each connection costs a handshake: no case shall wait for them.
-    const locks = createLocks(kubernetesBackend({ kubeConfig: configFor(proxied ?? direct) }));
+    const locks = createLocks(kubernetesBackend(configFor(proxied ?? direct)));
     await Promise.all(
       Array.from({ length: 32 }, (_, index) => locks.lock(`warm ${index}`).run(() => undefined)),
     );
     await locks.close();
     return `Kubernetes ${version.gitVersion.slice(1)}`;
   },
-  createBackend: (access) => kubernetesBackend({ kubeConfig: configFor(access) }),
+  hasPrefix: true,
+  createBackend: (access, _, prefix) =>
+    kubernetesBackend(configFor(access), { ...(prefix !== undefined && { prefix }) }),
   faults: (direct) => ({
     wire: {
       servers: () => [serverIn(direct().url)],
       createBackend: ([address]) =>
-        kubernetesBackend({ kubeConfig: configFor({ ...direct(), url: at(direct().url, address) }) }),
+        kubernetesBackend(configFor({ ...direct(), url: at(direct().url, address) })),
     },
     async evict(resource) {
-      const backend = kubernetesBackend({ kubeConfig: configFor(direct()) });
+      const backend = kubernetesBackend(configFor(direct()));
       await backend.forceRelease?.(resource, undefined, { now: () => performance.now(), deadline: Infinity });
       await backend.close();
     },
   }),
   timing: { slackMs: 1_500, idleGapMs: 7_500 },
 });
-
-function configFor({ url, certificate, token }: KubernetesAccess): KubeConfig {
-  const config = new KubeConfig();
-  config.loadFromOptions({
-    clusters: [{ name: 'c', server: url, caData: Buffer.from(certificate).toString('base64') }],
-    users: [{ name: 'u', token }],
-    contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
-    currentContext: 'x',
-  });
-  return config;
-}

@@ -8,7 +8,8 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-all-of-one',
-  // A set is not handed over, and has no limit of waiters.
-  createBackend: async () => withoutFeatures(await memory.createBackend(), 'hand-over', 'max-waiters'),
+  // A set is not transferred, and has no limit of waiters.
+  createBackendUnder: 'none',
+  createBackend: async () => withoutFeatures(await memory.createBackend(), 'transfer', 'max-waiters'),
   createLocks: withAllOfOne,
 });

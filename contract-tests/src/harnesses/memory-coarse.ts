@@ -9,6 +9,7 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-coarse',
+  createBackendUnder: 'none',
   createBackend: async () => coarseStore(await memory.createBackend(), STEP_MS),
   timing: { slackMs: 300, idleGapMs: STEP_MS },
 });

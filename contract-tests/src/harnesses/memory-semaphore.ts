@@ -8,6 +8,7 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-semaphore',
-  // Permits are not handed over.
-  createBackend: async () => semaphoreOfOne(withoutFeatures(await memory.createBackend(), 'hand-over')),
+  // Permits are not transferred.
+  createBackendUnder: 'none',
+  createBackend: async () => semaphoreOfOne(withoutFeatures(await memory.createBackend(), 'transfer')),
 });

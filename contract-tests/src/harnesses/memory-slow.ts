@@ -7,6 +7,7 @@ export default defineHarness({
   ...memory,
   module: import.meta.url,
   name: 'memory-slow',
+  createBackendUnder: 'none',
   createBackend: async () => slowStore(await memory.createBackend(), 300),
   timing: { ttlMs: 2_000, slackMs: 1_000, idleGapMs: 500 },
 });

@@ -12,12 +12,14 @@ export default defineHarness({
   module: import.meta.url,
   name: 'memory-tcp',
   server: 'none (in process)',
+  createBackendUnder: 'none',
   createBackend: () => new TcpBackend(HOST, port()),
   async setup() {
     const store = await startTcpStore();
     return { env: { [VARIABLE]: String(store.port) }, teardown: () => store.stop() };
   },
   faults: {
+    corrupt: 'none',
     wire: {
       servers: () => [{ host: HOST, port: port() }],
       createBackend: ([proxy]) => new TcpBackend(HOST, proxy?.port ?? 0),

@@ -43,8 +43,10 @@ export default servedHarness<string>({
     const { version } = await client.db().admin().buildInfo();
     return process.env['MONGODB_URL'] ? `MongoDB ${version}` : `mongo-java-server, as MongoDB ${version}`;
   },
-  createBackend(url, served) {
-    const backend = mongodbBackend({ collection: locksOf((client ??= open(url))) });
+  hasPrefix: true,
+  createBackend(url, served, prefix) {
+    const collection = locksOf((client ??= open(url)));
+    const backend = mongodbBackend(collection, { ...(prefix !== undefined && { prefix }) });
     // A backend never closes a client that it was given. A child process has no teardown: there it is closed with its backend.
     return served === undefined ? closedWith(backend, end) : backend;
   },
@@ -54,13 +56,25 @@ export default servedHarness<string>({
       servers: () => [serverIn(direct())],
       createBackend([address]) {
         const own = open(at(direct(), address));
-        return closedWith(mongodbBackend({ collection: locksOf(own) }), () => own.close());
+        return closedWith(mongodbBackend(locksOf(own)), () => own.close());
       },
+    },
+    async onOwnClient() {
+      const own = open(direct());
+      return { backend: mongodbBackend(locksOf(own)), closeClient: () => own.close() };
     },
     async evict(resource) {
       const admin = new MongoClient(direct());
       try {
         await locksOf(admin).deleteOne({ _id: `locks/lock/${resource}` as never });
+      } finally {
+        await admin.close();
+      }
+    },
+    async corrupt(resource) {
+      const admin = new MongoClient(direct());
+      try {
+        await locksOf(admin).insertOne({ _id: `locks/lock/${resource}` as never, of: 'another program' });
       } finally {
         await admin.close();
       }

@@ -38,8 +38,10 @@ export default servedHarness<string>({
     const [number = '', ...rest] = String(row?.['version']).split('-');
     return `${rest.includes('MariaDB') ? 'MariaDB' : 'MySQL'} ${number}`;
   },
-  async createBackend(uri, served) {
-    const backend = mysqlBackend({ pool: openPool(uri) });
+  hasPrefix: true,
+  async createBackend(uri, served, tablePrefix) {
+    const pool = openPool(uri);
+    const backend = mysqlBackend(pool, tablePrefix === undefined ? {} : { tablePrefix });
     // A backend never ends a pool that it was given. A child process has no teardown: there the pool ends with its backend.
     return served === undefined ? closedWith(backend, endPool) : backend;
   },
@@ -49,12 +51,21 @@ export default servedHarness<string>({
       servers: () => [serverIn(direct())],
       createBackend([address]) {
         const own = createPool({ uri: at(direct(), address), connectionLimit: 2 });
-        return closedWith(mysqlBackend({ pool: own }), () => own.promise().end());
+        return closedWith(mysqlBackend(own), () => own.promise().end());
       },
+    },
+    async onOwnClient() {
+      const own = createPool({ uri: direct(), connectionLimit: 2 });
+      return { backend: mysqlBackend(own), closeClient: () => own.promise().end() };
     },
     async evict(resource) {
       const sql = 'DELETE FROM locks_locks WHERE name = ?';
       await adminQuery(direct(), sql, [Buffer.from(resource)]);
+    },
+    async corrupt(resource) {
+      const sql =
+        'REPLACE INTO locks_locks (name, version, token, waiting, free_at, at, state) VALUES (?, 1, 1, 0, 9000000000000000, 1, ?)';
+      await adminQuery(direct(), sql, [Buffer.from(resource), Buffer.from('of another program')]);
     },
   }),
   timing: { slackMs: 500, idleGapMs: 4_200 },

@@ -14,13 +14,19 @@ export default defineHarness({
     db = await PGlite.create();
     return { env: {}, teardown: async () => db?.close() };
   },
+  createBackendUnder: 'none',
   createBackend() {
-    if (db !== undefined) return postgresLeaseBackend({ pglite: db });
+    if (db !== undefined) return postgresLeaseBackend(db);
     // A child process. A PGlite that was written to keeps its process alive for 10 s, unless it is closed.
     const own = new PGlite();
-    return closedWith(postgresLeaseBackend({ pglite: own }), () => own.close());
+    return closedWith(postgresLeaseBackend(own), () => own.close());
   },
   faults: {
+    corrupt: 'none',
+    async onOwnClient() {
+      const own = await PGlite.create();
+      return { backend: postgresLeaseBackend(own), closeClient: () => own.close() };
+    },
     async evict(resource) {
       const name = Buffer.from(resource);
       await db?.query('DELETE FROM locks.shares WHERE name = $1', [name]);

@@ -4,5 +4,5 @@ import { ADVISORY_OPTIONS, postgresAdvisoryHarness } from './postgres/advisory-h
 
 /** Advisory locks by postgres.js. */
 export default postgresAdvisoryHarness(import.meta.url, 'postgres-js-advisory', (url) =>
-  postgresAdvisoryBackend({ sql: postgres(url), ...ADVISORY_OPTIONS }),
+  postgresAdvisoryBackend(postgres(url), ADVISORY_OPTIONS),
 );

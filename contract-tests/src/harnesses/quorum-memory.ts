@@ -10,8 +10,10 @@ export default defineHarness({
   name: 'quorum-memory',
   server: 'none (in process)',
   topology: '3 nodes',
+  createBackendUnder: 'none',
   createBackend: () => quorumBackend(stores.map((store) => memoryBackend(store))),
   faults: {
+    corrupt: 'none',
     async evict(resource) {
       for (const store of stores) store.forceRelease(resource, undefined);
     },

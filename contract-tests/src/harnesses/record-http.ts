@@ -14,6 +14,7 @@ export default defineHarness({
   name: 'record-http',
   server: 'none (in process)',
   createBackend: () => createRecordBackend(new HttpRecordStore(HOST, port())),
+  createBackendUnder: (prefix) => createRecordBackend(new HttpRecordStore(HOST, port()), { prefix }),
   async setup() {
     const server = await startRecordServer();
     return { env: { [VARIABLE]: String(server.port) }, teardown: () => server.stop() };
@@ -22,6 +23,13 @@ export default defineHarness({
     wire: {
       servers: () => [{ host: HOST, port: port() }],
       createBackend: ([proxy]) => createRecordBackend(new HttpRecordStore(HOST, proxy?.port ?? 0)),
+    },
+    async corrupt(resource) {
+      const body = 'of another program';
+      await fetch(`http://${HOST}:${port()}/${encodeURIComponent(`locks/lock/${resource}`)}`, {
+        method: 'PUT',
+        body,
+      });
     },
     async evict(resource) {
       const backend = createRecordBackend(new HttpRecordStore(HOST, port()));

@@ -9,8 +9,10 @@ export default defineHarness({
   module: import.meta.url,
   name: 'session-memory',
   server: 'none (in process)',
+  createBackendUnder: 'none',
   createBackend: () => new SessionBackend(memoryBackend(store), 'session-memory'),
   faults: {
+    corrupt: 'none',
     endSession: (backend) => sessionBackendOf(backend).endSession(),
     async evict(resource) {
       store.forceRelease(resource, undefined);

@@ -7,6 +7,7 @@ export default defineHarness({
   ...sqlite,
   module: import.meta.url,
   name: 'session-sqlite',
+  createBackendUnder: 'none',
   createBackend: async () => new SessionBackend(await sqlite.createBackend(), 'session-sqlite'),
   faults: {
     ...sqlite.faults,

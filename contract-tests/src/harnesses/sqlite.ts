@@ -20,7 +20,8 @@ export default defineHarness({
       teardown: () => rm(folder, { recursive: true, force: true }),
     };
   },
-  createBackend: () => sqliteBackend({ path: path() }),
+  createBackendUnder: 'none',
+  createBackend: () => sqliteBackend(path()),
   faults: {
     // Locks the file as another program could.
     async cut() {
@@ -30,6 +31,14 @@ export default defineHarness({
         db.exec('ROLLBACK');
         db.close();
       };
+    },
+    async corrupt(resource) {
+      const db = open();
+      db.prepare(
+        `INSERT INTO holds (resource, acquisition_id, kind, weight, permits, token, granted_at, expires_at, ttl, label)
+         VALUES (?, 'of another program', 99, -1, -1, 1, 1, 1e15, 1e15, NULL)`,
+      ).run(Buffer.from(resource));
+      db.close();
     },
     async evict(resource) {
       const db = open();

@@ -14,7 +14,8 @@ interface RestAddress {
 
 const CHECK_MS = 500;
 
-const backendAt = ({ url, token }: RestAddress) => upstashBackend({ url, token, checkIntervalMs: CHECK_MS });
+const backendAt = ({ url, token }: RestAddress, prefix = 'lock:') =>
+  upstashBackend({ url, token }, { prefix, maxPollMs: CHECK_MS });
 
 /** The REST API of Upstash, by a bridge before a server of ours. */
 export default servedHarness<RestAddress>({
@@ -40,9 +41,13 @@ export default servedHarness<RestAddress>({
     };
   },
   prepare: ({ direct }) => versionOf(direct.redis),
-  createBackend: (address) => backendAt(address),
+  hasPrefix: true,
+  createBackend: (address, _, prefix) => backendAt(address, prefix),
   faults: (direct) => ({
     wire: wireOf(direct),
+    async corrupt(resource) {
+      await withAdmin(direct().redis, (admin) => admin.set(lockKey(resource), 'of another program'));
+    },
     async evict(resource) {
       await withAdmin(direct().redis, (admin) => admin.del(lockKey(resource)));
     },

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { labBackends } from './deployments.ts';
+import { labBackends } from './lab-backends.ts';
 import { NEMESES, type NemesisName } from './nemeses.ts';
 import { peers } from './peers/peers.ts';
 import { WORKLOADS, type Workload } from './workloads.ts';

@@ -235,6 +235,16 @@ export const nemeses = {
       await sleep(random.between(100, 600));
     },
   },
+  storm: {
+    about: 'client processes are killed, stand still, and lose their connections, in any order',
+    applies: () => true,
+    async strike(context): Promise<void> {
+      const { backend, deployment } = context;
+      const kinds = [nemeses.pause, nemeses.kill, ...(backend.endsWithConnection ? [] : [nemeses.reset])];
+      const applicable = kinds.filter((one) => one.applies(backend, deployment));
+      await context.random.one(applicable).strike(context);
+    },
+  },
 } as const satisfies Readonly<Record<string, Nemesis>>;
 
 /** Faults of the wall clock, in one direction. */

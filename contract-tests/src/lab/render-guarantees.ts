@@ -13,9 +13,6 @@ import { NEMESES, type NemesisName, nemeses } from './nemeses.ts';
 import { peers } from './peers/peers.ts';
 
 export const GUARANTEES_PAGE = fileURLToPath(new URL('../../../docs/guarantees.md', import.meta.url));
-export const GUARANTEE_TABLES_PAGE = fileURLToPath(
-  new URL('../../../docs/generated/guarantees.md', import.meta.url),
-);
 const RESULTS = fileURLToPath(new URL('../../lab-results', import.meta.url));
 
 /** The reports from which the page is rendered. */
@@ -126,7 +123,7 @@ export function renderGuarantees(given: readonly LabReport[]): string {
     '',
     ...lead(own),
     '',
-    '[All tables](generated/guarantees.md) have the figures of each backend under each fault.',
+    'The site has a page with the figures of each backend under each fault.',
     '',
     '## Where the store itself forgets',
     '',
@@ -163,7 +160,6 @@ export function renderGuarantees(given: readonly LabReport[]): string {
 export function renderGuaranteeTables(given: readonly LabReport[]): string {
   const { runs, own, others } = split(given);
   return [
-    WRITTEN_BY,
     '# Guarantee tables',
     '',
     'Each cell has the acquires and releases of the runs (*ops*) and the violations of what a lock promises. [Guarantees](../guarantees.md) says how it was measured and what the columns mean.',

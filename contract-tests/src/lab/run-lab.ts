@@ -8,7 +8,8 @@ import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
 import { canSeparateNetworks, ProcessNetwork, underConditions } from '@locks/test-servers';
 import { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
 import { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
-import { type LabBackend, labBackends, type LabDeployment } from './deployments.ts';
+import type { LabBackend, LabDeployment } from './deployments.ts';
+import { labBackends } from './lab-backends.ts';
 import { SetKeeper } from './kept-set.ts';
 import type { LabResult } from './lab-report.ts';
 import {

@@ -3,7 +3,7 @@ import { createLocks, isLockError } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { machineNow, serveCalls } from '@locks/core/conformance/process';
 import { waitUntil } from '@locks/test-servers';
-import { lead, leader, type Leadership, watch } from '@locks/leader';
+import { election, type Leadership } from '@locks/leader';
 import type { CandidateCommands, CandidateSetup, LedTerm } from './commands.ts';
 
 const { harness, label, ttlMs } = JSON.parse(process.argv[2] as string) as CandidateSetup;
@@ -39,7 +39,7 @@ function reasonOf(reason: unknown): string {
 
 const commands: CandidateCommands = {
   async campaign(name) {
-    campaign = lead(locks, name, work, {
+    campaign = election(locks, name).lead(work, {
       signal: stop.signal,
       label,
       backoff: { firstMs: 50, longestMs: 1_000 },
@@ -73,11 +73,11 @@ const commands: CandidateCommands = {
     return { aborted: leadership.signal.aborted, validForMs: leadership.validForMs };
   },
   async leader(name) {
-    return leader(locks, name);
+    return election(locks, name).leader();
   },
   async watch(name, count) {
     const labels: (string | undefined)[] = [];
-    for await (const info of watch(locks, name, { pollMs: 50 })) {
+    for await (const info of election(locks, name).watch({ pollMs: 50 })) {
       labels.push(info?.label);
       if (labels.length === count) break;
     }

@@ -3,6 +3,12 @@ import { type Mutant } from './mutant.ts';
 
 export const closeMutants: readonly Mutant[] = [
   {
+    name: 'closed-client-is-a-failure',
+    says: 'a client that was closed before the locks is told as a failure of the store',
+    expected: ['close/client-closed-first'],
+    backend: () => ({ isClientClosed: () => false }),
+  },
+  {
     name: 'close-takes-its-time',
     says: 'close resolves at once, and closes some seconds later',
     expected: [
@@ -14,6 +20,22 @@ export const closeMutants: readonly Mutant[] = [
     locks: (locks) => ({
       async close() {
         setTimeout(() => void locks.close().catch(() => {}), 3_000);
+      },
+    }),
+  },
+  {
+    name: 'close-is-patient',
+    says: 'close beside a silent store waits until it answers again, or for ten seconds',
+    host: 'memory-tcp',
+    expected: ['close/settles-beside-a-silent-store'],
+    locks: (locks) => ({
+      async close(options) {
+        const isSilent = await locks.ping({ answerMs: 500 }).then(
+          () => false,
+          () => true,
+        );
+        if (isSilent) await delay(10_000, undefined, { ref: false });
+        await locks.close(options);
       },
     }),
   },

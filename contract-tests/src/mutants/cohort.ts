@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest, Grant } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onGrants } from './on-grants.ts';

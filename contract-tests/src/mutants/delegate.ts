@@ -17,6 +17,7 @@ export function delegateLocks(locks: LockManager, overrides: Partial<LockManager
     inspect: (name) => locks.inspect(name),
     isLocked: (name) => locks.isLocked(name),
     ping: (options) => locks.ping(options),
+    prepare: () => locks.prepare(),
     list: (prefix) => locks.list(prefix),
     forceRelease: (name, options) => locks.forceRelease(name, options),
     detached: (work) => locks.detached(work),

@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest, Call } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Call } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
 import { onRenewals } from './on-grants.ts';
 

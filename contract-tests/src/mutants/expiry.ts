@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend, AcquireRequest, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onGrants, onRequests } from './on-grants.ts';
@@ -11,6 +11,8 @@ export const expiryMutants: readonly Mutant[] = [
       'expiry/abandoned-lease-ends-in-time',
       'idempotence/ghost-lives-one-ttl',
       'renewal/recreates-nothing',
+      'expiry/short-lived-tries-outlive-a-crash',
+      'expiry/short-waits-outlive-a-crash',
       'fencing/rises-after-expiry',
       'shared/a-writer-follows-a-dead-reader',
       'shared/every-share-has-its-own-end',
@@ -43,6 +45,18 @@ export const expiryMutants: readonly Mutant[] = [
         return backend.attempt({ ...request, label: `${Date.now() + request.ttlMs}` }, enqueue, call);
       },
     }),
+  },
+  {
+    name: 'ends-for-observers-only',
+    says: 'a client that has just come takes the lock of a dead holder only once it has seen it for its ttl',
+    expected: ['expiry/short-lived-tries-outlive-a-crash', 'expiry/short-waits-outlive-a-crash'],
+    backend: (backend) => endingForObservers(backend, () => true),
+  },
+  {
+    name: 'first-end-is-not-written',
+    says: 'the first hold of a name ends only for clients that have seen it for its ttl',
+    expected: ['expiry/short-lived-tries-outlive-a-crash', 'expiry/short-waits-outlive-a-crash'],
+    backend: (backend) => endingForObservers(backend, (grants) => grants === 1),
   },
   {
     name: 'leases-end-early',
@@ -116,6 +130,30 @@ export const expiryMutants: readonly Mutant[] = [
     calls: withShortHandOffs,
   },
   {
+    name: 'late-answers-stay-late',
+    says: 'a lease whose answer came late is delivered with what is left of it',
+    expected: ['expiry/late-answer-lasts-its-ttl'],
+    calls(backend) {
+      const fresh = new Map<string, Grant>();
+      return {
+        async attempt(request, enqueue, call) {
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (attempt.status === 'granted') fresh.set(request.acquisitionId, attempt.grant);
+          return attempt;
+        },
+        // The first renewal of a lease is answered with what it has, and is not sent.
+        async renew(items, call) {
+          if (!items.every(({ grant }) => fresh.delete(grant.request.acquisitionId)))
+            return backend.renew(items, call);
+          return items.map(({ grant, ttlMs }) => ({
+            status: 'held',
+            validForMs: grant.countedFrom + ttlMs - call.now(),
+          }));
+        },
+      };
+    },
+  },
+  {
     name: 'hand-offs-to-processes-stay-short',
     says: 'a lease from a hand-off to another process never lasts longer than a second',
     host: 'sqlite',
@@ -123,6 +161,53 @@ export const expiryMutants: readonly Mutant[] = [
     backend: withShortHandOffs,
   },
 ];
+
+/** The last hold of each name, as all clients of this process know it. */
+interface LastHold {
+  /** `undefined`: it was released. */
+  readonly id: string | undefined;
+  readonly ttlMs: number;
+  readonly grants: number;
+}
+
+const lastHolds = new Map<string, LastHold>();
+
+/**
+ * A store without a clock: who has just come sees a hold that is over as one that has begun.
+ *
+ * @param isUndated - whether a hold is such a one, by how often its name was granted
+ */
+function endingForObservers(backend: LockBackend, isUndated: (grants: number) => boolean): LockBackend {
+  const seenSince = new Map<string, number>();
+  const isBlocked = ({ resource, acquisitionId }: AcquireRequest): boolean => {
+    const last = lastHolds.get(resource);
+    if (last?.id === undefined || last.id === acquisitionId || !isUndated(last.grants)) return false;
+    const since = seenSince.get(last.id) ?? performance.now();
+    seenSince.set(last.id, since);
+    return performance.now() < since + last.ttlMs;
+  };
+  return delegate(backend, {
+    async attempt(request, enqueue, call) {
+      if (isBlocked(request)) return { status: 'contended' };
+      const attempt = await backend.attempt(request, enqueue, call);
+      const { resource, acquisitionId: id, ttlMs } = request;
+      const { grants = 0 } = lastHolds.get(resource) ?? {};
+      if (attempt.status === 'granted') lastHolds.set(resource, { id, ttlMs, grants: grants + 1 });
+      return attempt;
+    },
+    async awaitTurn(request, call) {
+      if (!isBlocked(request)) return await backend.awaitTurn?.(request, call);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return undefined;
+    },
+    async release(grant, call) {
+      const { resource, acquisitionId } = grant.request;
+      const last = lastHolds.get(resource);
+      if (last?.id === acquisitionId) lastHolds.set(resource, { ...last, id: undefined });
+      return await backend.release(grant, call);
+    },
+  });
+}
 
 function withShortHandOffs(backend: LockBackend): LockBackend {
   let waited = false;

@@ -1,5 +1,4 @@
-import { type LockBackend } from '@locks/core';
-import type { AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Attempt, Call, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import { type Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';

@@ -1,7 +1,9 @@
 import { channel } from 'node:diagnostics_channel';
 import { isLockError, type LockManager } from '@locks/core';
+import type { Call } from '@locks/core/backend';
 import { delegate, delegateLocks, overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
+import { pause } from './on-calls.ts';
 
 /** Repeats a call without options where these are refused. */
 function lenient<T>(ask: (withOptions: boolean) => T): T {
@@ -120,8 +122,25 @@ export const faultMutants: readonly Mutant[] = [
     expected: ['faults/events-are-published'],
     lease: (lease) => {
       const { name: resource, acquisitionId } = lease;
-      channel('locks:acquired').publish({ resource, acquisitionId, backend: 'memory' });
+      channel('locks:acquired').publish({ name: resource, acquisitionId, backend: 'memory' });
       return lease;
     },
   },
+  {
+    name: 'a-late-timer-is-a-verdict',
+    says: 'a call whose deadline passes while the event loop stands still is given up, and not sent',
+    expected: ['faults/stall-after-a-release', 'faults/stall-after-an-acquire'],
+    calls: (backend) => ({
+      attempt: (request, enqueue, call) => inTime(call, () => backend.attempt(request, enqueue, call)),
+      release: (grant, call) => inTime(call, () => backend.release(grant, call)),
+    }),
+  },
 ];
+
+/** Makes a call a few milliseconds later, if its deadline of now has not passed by then. */
+async function inTime<T>(call: Call, send: () => Promise<T>): Promise<T> {
+  const { deadline } = call;
+  await pause(5);
+  if (call.now() >= deadline) throw new Error('the time is over');
+  return send();
+}

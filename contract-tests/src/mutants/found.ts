@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { RenewalStatus } from '@locks/core/backend';
+import type { LockBackend, RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
@@ -8,7 +7,7 @@ import { onGrants } from './on-grants.ts';
 /** How late what arrives late is. */
 const LATE_MS = 100;
 
-/** Errors of the kinds that simulation, lab and random faults found in backends: docs/track-record.md. */
+/** Errors of the kinds that simulation, lab and random faults found in backends: docs/track-record.json. */
 export const foundMutants: readonly Mutant[] = [
   {
     name: 'late-renewal-shortens',

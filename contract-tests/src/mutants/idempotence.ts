@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest, Grant } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
@@ -119,6 +118,24 @@ export const idempotenceMutants: readonly Mutant[] = [
         return answer === 'unknown' ? 'not-held' : answer;
       },
     }),
+  },
+  {
+    name: 'forgets-failed-releases',
+    says: 'a release without an answer is not repeated in the background',
+    expected: ['idempotence/failed-release-goes-on'],
+    calls(backend) {
+      const failed = new Set<string>();
+      return {
+        release: (grant, call) =>
+          backend.release(grant, call).catch((error: unknown) => {
+            failed.add(grant.request.acquisitionId);
+            throw error;
+          }),
+        abandon: async (request, call) => {
+          if (!failed.has(request.acquisitionId)) await backend.abandon(request, call);
+        },
+      };
+    },
   },
   {
     name: 'release-takes-its-time',

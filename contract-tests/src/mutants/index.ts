@@ -13,7 +13,7 @@ import { fairnessMutants } from './fairness.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
 import { idempotenceMutants } from './idempotence.ts';
-import { handOverMutants } from './hand-over.ts';
+import { transferMutants } from './transfer.ts';
 import { lossMutants } from './loss.ts';
 import { foundMutants } from './found.ts';
 import type { PlantedMutant } from './mutant.ts';
@@ -48,7 +48,7 @@ export const mutants: readonly PlantedMutant[] = [
   ...permitsLimitsMutants,
   ...allMutants,
   ...stealMutants,
-  ...handOverMutants,
+  ...transferMutants,
   ...abortMutants,
   ...sessionMutants,
   ...namesMutants,

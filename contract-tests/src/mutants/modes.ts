@@ -1,4 +1,5 @@
-import type { LockBackend, LockMode } from '@locks/core';
+import type { LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { LockRules, type WaiterRecord } from '@locks/core/rules';
 // Imports the source, not the package: a mutant runs in a process of its own and may change the store from inside.
 import { memoryBackend, MemoryStore } from '../../../packages/memory/src/index.ts';

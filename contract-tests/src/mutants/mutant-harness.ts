@@ -2,7 +2,8 @@
  * The harness of the mutant that `LOCKS_MUTANT` names, for the process that judges it and for the children of that process.
  * Without the variable, or with the name of a host, it is the host without a mutation.
  */
-import { createLocks, type LockBackend, type LockManager, type LockOptions } from '@locks/core';
+import { createLocks, type LockManager, type LockOptions } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import cohortMemory from '../harnesses/cohort-memory.ts';
 import memory from '../harnesses/memory.ts';
@@ -11,7 +12,9 @@ import sessionMemory from '../harnesses/session-memory.ts';
 import sessionSqlite from '../harnesses/session-sqlite.ts';
 import sqlite from '../harnesses/sqlite.ts';
 import { mutants } from './index.ts';
+import { delegate } from './delegate.ts';
 import type { Host } from './mutant.ts';
+import { onNames } from './on-grants.ts';
 
 export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
@@ -28,21 +31,47 @@ const named = process.env[MUTANT_VARIABLE] ?? 'memory';
 const mutant = mutants.find(({ name }) => name === named);
 const host = hosts[mutant?.host ?? (named as Host)];
 
-const wire = host.faults?.wire;
+const { wire, onOwnClient } = host.faults ?? {};
 
 export default defineHarness({
   ...host,
   module: import.meta.url,
   name: named,
   createBackend: async () => mutated(await host.createBackend()),
+  createBackendUnder: async (prefix) => underPrefix(mutated(await host.createBackend()), joined(prefix)),
   faults: {
     ...host.faults,
+    ...(onOwnClient && {
+      async onOwnClient() {
+        const own = await onOwnClient();
+        return { ...own, backend: mutated(own.backend) };
+      },
+    }),
     ...(wire && {
       wire: { ...wire, createBackend: async (proxies) => mutated(await wire.createBackend(proxies)) },
     }),
   },
   createLocks: mutatedCreateLocks as unknown as typeof createLocks,
 });
+
+/** What stands before the names of a prefix in the store of a host, which has none of its own. */
+function joined(prefix: string): string {
+  return mutant?.joined?.(prefix) ?? `${prefix.length}:${prefix}`;
+}
+
+/** Puts a text before all names. */
+function underPrefix(backend: LockBackend, start: string): LockBackend {
+  return delegate(
+    onNames(backend, (name) => start + name),
+    {
+      async *list(prefix, call) {
+        for await (const state of backend.list?.(start + prefix, call) ?? []) {
+          yield { ...state, name: state.name.slice(start.length) };
+        }
+      },
+    },
+  );
+}
 
 function mutated(backend: LockBackend): LockBackend {
   return mutant?.backend(backend) ?? backend;

@@ -1,4 +1,5 @@
-import type { Lease, Lock, LockBackend, LockManager } from '@locks/core';
+import type { Lease, Lock, LockManager } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 
 /**
  * A backend or core that is broken on purpose, which the suite must notice. What a mutant does not change is left as it is; its functions give
@@ -16,6 +17,8 @@ export interface Mutant {
   readonly host?: Host;
   /** The ids of the cases that must fail; others may. */
   readonly expected: readonly string[];
+  /** What stands before the names of a prefix in the store. */
+  readonly joined?: (prefix: string) => string;
   /** Changes the behaviour of a backend. */
   readonly backend?: (backend: LockBackend) => Partial<LockBackend>;
   /** Changes the calls of core to a backend and their answers, between core and every wrapper of a case. */
@@ -29,7 +32,7 @@ export interface Mutant {
 export type Host = 'memory' | 'cohort-memory' | 'memory-tcp' | 'sqlite' | 'session-memory' | 'session-sqlite';
 
 /** A mutant as its host is changed by it. */
-export interface PlantedMutant extends Pick<Mutant, 'name' | 'says' | 'expected'> {
+export interface PlantedMutant extends Pick<Mutant, 'name' | 'says' | 'expected' | 'joined'> {
   readonly host: Host;
   readonly backend: (backend: LockBackend) => LockBackend;
   readonly calls: (backend: LockBackend) => LockBackend;

@@ -1,3 +1,4 @@
+import { OWN_LOCK } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
 import { onNames } from './on-grants.ts';
 
@@ -32,6 +33,12 @@ export const namesMutants: readonly Mutant[] = [
     }),
   ),
   {
+    name: 'prefixes-are-glued-to-names',
+    says: 'nothing stands between a prefix and a name',
+    expected: ['names/prefixes-are-apart'],
+    joined: (prefix) => prefix,
+  },
+  {
     name: 'nul-names-are-private',
     says: 'a name with a NUL is another one for every client',
     expected: ['names/exclude-as-written'],
@@ -40,6 +47,14 @@ export const namesMutants: readonly Mutant[] = [
       const own = clients;
       return onNames(backend, (name) => (name.includes('\0') ? `${name} of client ${own}` : name));
     },
+  },
+  {
+    name: 'own-names-are-taken',
+    says: 'an application may have the lock that a function of these packages needs',
+    expected: ['names/own-ones-are-refused'],
+    locks: (locks) => ({
+      lock: (name, options) => locks.lock(name, Object.assign({ [OWN_LOCK]: true }, options)),
+    }),
   },
   {
     name: 'bad-names-are-corrected',

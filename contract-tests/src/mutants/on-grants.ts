@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest, Call, Grant, RenewItem } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Call, Grant, RenewItem } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 
 type ChangeGrant = (grant: Grant, request: AcquireRequest, call: Call) => Grant;
@@ -62,7 +61,10 @@ export function onNames(backend: LockBackend, rename: (name: string) => string):
   const renamed = onRequests(backend, (request) => ({ ...request, resource: rename(request.resource) }));
   const { forceRelease } = backend;
   return delegate(renamed, {
-    inspect: async (resource, call) => ({ ...(await backend.inspect(rename(resource), call)), resource }),
+    inspect: async (resource, call) => ({
+      ...(await backend.inspect(rename(resource), call)),
+      name: resource,
+    }),
     ...(forceRelease && {
       forceRelease: (resource, id, call) => forceRelease.call(backend, rename(resource), id, call),
     }),

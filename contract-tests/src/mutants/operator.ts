@@ -1,4 +1,5 @@
-import type { LockBackend, ResourceState } from '@locks/core';
+import type { Holder, ResourceState } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -39,6 +40,33 @@ export const operatorMutants: readonly Mutant[] = [
     backend: (backend) => ({ ...(backend.list && { list: (_, call) => backend.list!('', call) }) }),
   },
   {
+    name: 'list-fails-with-one',
+    says: 'list fails where one resource has data of another program',
+    host: 'sqlite',
+    expected: ['faults/foreign-data-fails-its-own-name'],
+    backend: (backend) => ({
+      async *list(prefix, call) {
+        for await (const state of backend.list?.(prefix, call) ?? []) {
+          if (state.holders.some(isStranger)) throw new TypeError('Cannot read properties of undefined');
+          yield state;
+        }
+      },
+    }),
+  },
+  {
+    name: 'foreign-data-is-misread',
+    says: 'a call for a resource with data of another program fails as its decoder does',
+    host: 'sqlite',
+    expected: ['faults/foreign-data-fails-its-own-name'],
+    backend: (backend) => ({
+      async inspect(resource, call) {
+        const state = await backend.inspect(resource, call);
+        if (state.holders.some(isStranger)) throw new TypeError('Cannot read properties of undefined');
+        return state;
+      },
+    }),
+  },
+  {
     name: 'list-stops-early',
     says: 'list gives the first three resources',
     expected: ['ownership/list-shows-the-live', 'names/are-listed-unchanged'],
@@ -74,6 +102,11 @@ export const operatorMutants: readonly Mutant[] = [
     }),
   },
 ];
+
+/** Whether the harness of SQLite has written a hold. */
+function isStranger({ acquisitionId }: Holder): boolean {
+  return acquisitionId === 'of another program';
+}
 
 /** A copy without the properties that are not enumerable. */
 function bare<T>(answer: T): T {

@@ -1,5 +1,5 @@
-import { isLockError, type Lease, type LockBackend } from '@locks/core';
-import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
+import { isLockError, type Lease, type LockManager, type MultiLease } from '@locks/core';
+import type { LockBackend, Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { delegateLease } from './delegate.ts';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
@@ -135,10 +135,34 @@ export const ownershipMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'disposal-throws',
-    says: 'disposal of a lost lease throws, over the error of the block',
-    expected: ['ownership/disposal-hides-nothing'],
-    lease: (lease) => ({ [Symbol.asyncDispose]: () => lease.release() }),
+    name: 'disposal-is-silent',
+    says: 'disposal of a lost lease ends without an error',
+    expected: ['ownership/disposal-tells-the-loss'],
+    lease: (lease) => ({ [Symbol.asyncDispose]: () => lease.release().catch(() => {}) }),
+  },
+  {
+    name: 'disposal-of-a-set-is-silent',
+    says: 'disposal of a set of which a lease was lost ends without an error',
+    expected: ['ownership/disposal-of-a-set-tells-the-loss'],
+    locks: (locks) => ({
+      all: ((members: Parameters<LockManager['all']>[0]) => {
+        const set = locks.all(members);
+        const silent = (leases: MultiLease): MultiLease =>
+          Object.defineProperty(leases, Symbol.asyncDispose, {
+            value: () => leases.release().catch(() => {}),
+          });
+        const silentSet: typeof set = {
+          locks: set.locks,
+          acquire: async (options) => silent(await set.acquire(options)),
+          tryAcquire: async (options) => {
+            const leases = await set.tryAcquire(options);
+            return leases && silent(leases);
+          },
+          run: (work, options) => set.run(work, options),
+        };
+        return silentSet;
+      }) as LockManager['all'],
+    }),
   },
   {
     name: 'renewal-ignores-the-owner-unseen',

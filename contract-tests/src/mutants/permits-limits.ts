@@ -1,5 +1,5 @@
-import type { LockBackend, LockMode } from '@locks/core';
-import type { Attempt, Grant } from '@locks/core/backend';
+import type { LockMode } from '@locks/core';
+import type { LockBackend, Attempt, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import { storeWith } from './modes.ts';
 import type { Mutant } from './mutant.ts';

@@ -1,5 +1,5 @@
-import type { LockBackend, LockManager, LockMode, Semaphore } from '@locks/core';
-import type { AcquireRequest, Call } from '@locks/core/backend';
+import type { LockManager, LockMode, Semaphore } from '@locks/core';
+import type { LockBackend, AcquireRequest, Call } from '@locks/core/backend';
 import { delegate, delegateLocks } from './delegate.ts';
 import { onModes, storeWith } from './modes.ts';
 import type { Mutant } from './mutant.ts';

@@ -1,6 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest, Call, RenewItem, RenewalStatus } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest, Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 

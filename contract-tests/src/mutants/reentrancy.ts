@@ -1,5 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type AcquireOptions, isLockError, type Lease, LockError, type LockManager } from '@locks/core';
+import {
+  type AcquireOptions,
+  isLockError,
+  type Lease,
+  type Lock,
+  LockError,
+  type LockManager,
+} from '@locks/core';
 import { delegateLock, overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
@@ -44,6 +51,24 @@ function recoded(error: unknown, from: 'LOCK_REENTRANT', to: 'LOCK_TIMEOUT'): ne
 }
 
 export const reentrancyMutants: readonly Mutant[] = [
+  {
+    name: 'run-is-not-seen-from-inside',
+    says: 'code that waits for a run around it waits until its time is over',
+    expected: ['reentrancy/not-unless-asked', 'shared/upgrade-inside-run-is-refused'],
+    locks: (locks) => {
+      const hidden = <T extends Lock>(lock: T): T =>
+        delegateLock(lock, {
+          run: (work, options) => lock.run((lease) => locks.detached(() => work(lease)), options),
+        }) as T;
+      return {
+        lock: (name, options) => hidden(locks.lock(name, options)) as ReturnType<LockManager['lock']>,
+        readWriteLock: (name, options) => {
+          const both = locks.readWriteLock(name, options);
+          return { name, read: hidden(both.read), write: both.write };
+        },
+      };
+    },
+  },
   {
     name: 'always-reentrant',
     says: 'reentrancy needs no opt-in',

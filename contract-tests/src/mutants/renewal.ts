@@ -1,6 +1,5 @@
 import { channel, subscribe } from 'node:diagnostics_channel';
-import type { LockBackend } from '@locks/core';
-import type { Grant, RenewalStatus } from '@locks/core/backend';
+import type { LockBackend, Grant, RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';

@@ -166,7 +166,7 @@ function failures(verdicts: readonly CaseVerdict[]): Map<string, number> {
 }
 
 /** The groups of the other kinds of locks, which do not run on mutants of the exclusive lock. */
-const OTHER_KINDS = ['shared', 'permits', 'all', 'steal', 'hand-over'];
+const OTHER_KINDS = ['shared', 'permits', 'all', 'steal', 'transfer'];
 
 /** With all cases: on memory the cheap ones, on the other hosts those that memory cannot run; the expected ones always. */
 function casesFor({ host, expected }: Mutant, { passed, costly }: Baseline): string[] {

@@ -50,6 +50,22 @@ export const sessionMutants: readonly Mutant[] = [
       }),
   },
   {
+    name: 'session-outlives-max-hold',
+    says: 'a hold in a session goes on past its maxHoldMs',
+    host: 'session-memory',
+    expected: ['loss/max-hold-ends-the-hold'],
+    lock: (lock) => ({
+      acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
+    }),
+  },
+  {
+    name: 'max-hold-is-only-told',
+    says: 'the holder is told that its maxHoldMs is over, and the session keeps the lock from others',
+    host: 'session-memory',
+    expected: ['loss/max-hold-ends-the-hold'],
+    calls: () => ({ abandon: async () => {} }),
+  },
+  {
     name: 'one-session-for-all',
     says: 'the end of one session ends the leases of all',
     host: 'session-memory',

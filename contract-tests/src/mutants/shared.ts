@@ -1,5 +1,5 @@
-import { isLockError, type LockBackend, type LockMode } from '@locks/core';
-import type { Grant, AcquireRequest, Call } from '@locks/core/backend';
+import { isLockError, type LockMode } from '@locks/core';
+import type { LockBackend, Grant, AcquireRequest, Call } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import { onModes, storeWith } from './modes.ts';
 import { type Mutant } from './mutant.ts';

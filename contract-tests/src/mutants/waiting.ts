@@ -66,16 +66,11 @@ export const waitingMutants: readonly Mutant[] = [
   {
     name: 'timeout-says-nothing',
     says: 'a timeout names neither the holder nor what nesting needs',
-    expected: [
-      'waiting/ends-within-wait-ms',
-      'waiting/timeout-explains-nesting',
-      'reentrancy/not-unless-asked',
-      'reentrancy/handle-inside-run',
-    ],
+    expected: ['waiting/ends-within-wait-ms', 'waiting/timeout-explains-nesting'],
     lock: (lock, resource) => {
       const bare = (error: unknown): never => {
         throw isLockError(error, 'LOCK_TIMEOUT')
-          ? new LockError('LOCK_TIMEOUT', 'timed out', { resource })
+          ? new LockError('LOCK_TIMEOUT', 'timed out', { lockName: resource })
           : error;
       };
       return {
@@ -216,9 +211,10 @@ export const waitingMutants: readonly Mutant[] = [
     expected: ['waiting/keeps-the-process-alive'],
     lock: (lock) => ({
       async acquire(options: AcquireOptions = {}): Promise<Lease> {
-        const end = performance.now() + (options.waitMs ?? 10_000);
+        const { waitMs = 10_000, ...rest } = options;
+        const end = performance.now() + waitMs;
         for (;;) {
-          const lease = await lock.tryAcquire(options);
+          const lease = await lock.tryAcquire(rest);
           if (lease !== undefined) return lease;
           if (performance.now() >= end) return lock.acquire({ ...options, waitMs: 0 });
           await new Promise((resolve) => setTimeout(resolve, 2).unref());
@@ -282,6 +278,28 @@ export const waitingMutants: readonly Mutant[] = [
           return isRepeated && request.maxWaiters !== undefined && attempt.status === 'contended'
             ? { status: 'full' }
             : attempt;
+        },
+      };
+    },
+  },
+  {
+    name: 'a-full-queue-stays-full',
+    says: 'a queue that was full stays full until the holder releases, whoever in it died',
+    host: 'sqlite',
+    expected: ['waiting/dead-waiters-do-not-count'],
+    backend: (backend) => {
+      const full = new Set<string>();
+      return {
+        async attempt(request, enqueue, call) {
+          const queue = `${request.resource} ${request.maxWaiters}`;
+          if (enqueue && full.has(queue)) return { status: 'full' };
+          const attempt = await backend.attempt(request, enqueue, call);
+          if (attempt.status === 'full') full.add(queue);
+          return attempt;
+        },
+        release(grant, call) {
+          full.clear();
+          return backend.release(grant, call);
         },
       };
     },

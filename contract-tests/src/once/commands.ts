@@ -1,4 +1,11 @@
-import type { CoalesceOptions, OnceOptions, OnceRecord, OnceResult, ResultStore } from '@locks/once';
+import type {
+  CoalesceOptions,
+  OnceOptions,
+  SlotStore,
+  OnceResult,
+  ResultStore,
+  SlotEntry,
+} from '@locks/once';
 
 /** One machine, as plain data for its process. */
 export interface MachineSetup {
@@ -11,8 +18,21 @@ export interface MachineSetup {
   readonly aheadMs: number;
 }
 
-/** The stores for which there is a record. */
-export type RecordKind = 'sqlite' | 'redis-ioredis' | 'redis-node' | 'postgres-lease' | 'mysql';
+/** The stores for which there is a slot store. */
+export type RecordKind =
+  | 'sqlite'
+  | 'redis-ioredis'
+  | 'redis-node'
+  | 'postgres-lease'
+  | 'mysql'
+  | 'etcd'
+  | 'zookeeper'
+  | 'zookeeper-native'
+  | 'dynamodb'
+  | 's3'
+  | 'nats'
+  | 'mongodb'
+  | 'kubernetes';
 
 export interface MachineCall extends Pick<OnceOptions, 'atMostMs' | 'keepAlive' | 'retry' | 'waitMs'> {
   readonly job: string;
@@ -34,18 +54,21 @@ export interface HoldOptions {
   readonly waitMs: number;
 }
 
-/** The commands of a machine: those of its record, and its own. */
-export interface MachineCommands extends OnceRecord {
+/** The commands of a machine: those of its slot store, and its own. */
+export interface MachineCommands extends SlotStore {
   /** Calls `once` at this true time, which the clock of the machine shows in its own way. */
   once(call: MachineCall, trueMs: number): Promise<OnceResult<string>>;
+  /** Calls `resetSlot`. */
+  reset(job: string): Promise<SlotEntry | undefined>;
   /** The slots for which the job has begun here. */
   begun(): Promise<readonly string[]>;
   /** Calls `coalesce`, and gives what each caller got: the label of the machine that worked, and the number of its run. */
   coalesce(call: BuildCall): Promise<readonly string[]>;
   /** The runs of `coalesce` that have begun here. */
   built(): Promise<readonly string[]>;
-  /** Calls `newestWins` with work of so many milliseconds; tells whether it ran, or the code of the error. */
-  newest(name: string, work: number): Promise<string>;
+  /** Calls `newestWins` with work of so many milliseconds, or until `endWork`; tells whether it ran, or the code of the error. */
+  newest(name: string, work: number | 'until told'): Promise<string>;
+  endWork(): Promise<void>;
   /** How many of these works have begun here. */
   newestBegun(): Promise<number>;
   /** How many wait for a lock. */

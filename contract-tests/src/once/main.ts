@@ -3,34 +3,42 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocks, type FencedLease, isLockError, type LockManager } from '@locks/core';
 import type { Harness } from '@locks/core/conformance';
 import { serveCalls } from '@locks/core/conformance/process';
-import { coalesce, every, newestWins, once, type ResultStore } from '@locks/once';
+import { coalesce, every, newestWins, once, resetSlot } from '@locks/once';
 import { harnessUrl } from '../harness-names.ts';
 import type { MachineCommands, MachineSetup } from './commands.ts';
-import { storesOf } from './records.ts';
+import { storesOf } from './slot-stores.ts';
 
 const { store, env, label, aheadMs } = JSON.parse(process.argv[2] as string) as MachineSetup;
 Object.assign(process.env, env);
 const { default: harness } = (await import(harnessUrl(store).href)) as { default: Harness };
 // The types cannot know what the harness makes; each of these has tokens.
 const locks = createLocks(await harness.createBackend()) as LockManager as LockManager<FencedLease>;
-const { record, results } = await storesOf[store]();
+const { slots, results } = await storesOf[store]();
 const begun: string[] = [];
 const built: string[] = [];
+let endWork = (): void => {};
+const told = new Promise<void>((resolve) => (endWork = resolve));
 let newestBegun = 0;
 let lease: FencedLease | undefined;
 
 const commands: MachineCommands = {
-  ...record,
+  ...slots,
   async once({ job, slotMs, work, ...options }, trueMs) {
-    const all = { ...options, slot: every(slotMs), record, label, clock: () => trueMs + aheadMs };
-    return once(locks, job, all, async ({ slot }) => {
-      begun.push(slot);
-      if (work === 'fail') throw new Error('the job failed');
-      if (work === 'die') process.kill(process.pid, 'SIGKILL');
-      else await sleep(work);
-      return label;
-    });
+    const all = { ...options, slot: every(slotMs), slots, label, clock: () => trueMs + aheadMs };
+    return once(
+      locks,
+      job,
+      async ({ slot }) => {
+        begun.push(slot);
+        if (work === 'fail') throw new Error('the job failed');
+        if (work === 'die') process.kill(process.pid, 'SIGKILL');
+        else await sleep(work);
+        return label;
+      },
+      all,
+    );
   },
+  reset: (job) => resetSlot(locks, job, { slots, label }),
   async begun() {
     return begun;
   },
@@ -41,21 +49,24 @@ const commands: MachineCommands = {
       await sleep(work);
       return run;
     };
-    const all = { ...options, store: resultStore() };
+    const all = { ...options, store: results };
     return Promise.all(Array.from({ length: callers }, () => coalesce(locks, key, build, all)));
   },
   async built() {
     return built;
   },
-  async newest(name, ms) {
+  async newest(name, until) {
     const work = async (): Promise<string> => {
       newestBegun += 1;
-      await sleep(ms);
+      await (until === 'until told' ? told : sleep(until));
       return 'ran';
     };
     return newestWins(locks, name, work, { waitMs: 40_000, label }).catch((error: unknown) =>
       isLockError(error) ? error.code : String(error),
     );
+  },
+  async endWork() {
+    endWork();
   },
   async newestBegun() {
     return newestBegun;
@@ -63,8 +74,8 @@ const commands: MachineCommands = {
   async waiting(name) {
     return (await locks.inspect(name)).waiters.length;
   },
-  getResult: (key) => resultStore().get(key),
-  setResult: (...args) => resultStore().set(...args),
+  getResult: (key) => results.get(key),
+  setResult: (...args) => results.set(...args),
   async hold(name, options) {
     lease = await locks.lock(name).acquire({ ...options, renewal: 'manual' });
   },
@@ -78,10 +89,5 @@ const commands: MachineCommands = {
     return { validForMs, isAborted: signal.aborted, released };
   },
 };
-
-function resultStore(): ResultStore {
-  if (results === undefined) throw new Error(`there is no result store for ${store}`);
-  return results;
-}
 
 serveCalls(commands);

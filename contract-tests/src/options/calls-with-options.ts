@@ -13,32 +13,40 @@ import { defineHarness, runConformance } from '@locks/core/conformance';
 import { testLockConformance as testWithNode } from '@locks/core/conformance/node-test';
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
-import { adopt, handOver } from '@locks/core/hand-over';
+import { adopt, transfer } from '@locks/core/transfer';
 import { quorumBackend } from '@locks/core/quorum';
-import { dynamodbBackend } from '@locks/dynamodb';
-import { clientOptions, etcdBackend } from '@locks/etcd';
-import { kubernetesBackend } from '@locks/kubernetes';
-import { lead, watch } from '@locks/leader';
+import { dynamodbBackend, dynamodbSlots, dynamodbResults } from '@locks/dynamodb';
+import { examineDynamodb } from '@locks/dynamodb/doctor';
+import { clientOptions, etcdBackend, etcdSlots, etcdResults } from '@locks/etcd';
+import { examineEtcd } from '@locks/etcd/doctor';
+import { kubernetesBackend, kubernetesSlots, kubernetesResults } from '@locks/kubernetes';
+import { examineKubernetes } from '@locks/kubernetes/doctor';
+import { election } from '@locks/leader';
 import { memoryBackend } from '@locks/memory';
-import { mongodbBackend } from '@locks/mongodb';
-import { mysqlBackend, mysqlRecord, schemaStatements } from '@locks/mysql';
-import { natsBackend } from '@locks/nats';
+import { mongodbBackend, mongodbSlots, mongodbResults } from '@locks/mongodb';
+import { examineMongodb } from '@locks/mongodb/doctor';
+import { mysqlBackend, mysqlSlots, mysqlResults, schemaStatements } from '@locks/mysql';
+import { examineMysql } from '@locks/mysql/doctor';
+import { natsBackend, natsSlots, natsResults } from '@locks/nats';
+import { examineNats } from '@locks/nats/doctor';
 import { Locked as lockedInNest, Once } from '@locks/nestjs';
-import { coalesce, day, every, newestWins, once, runCoordinator } from '@locks/once';
+import { coalesce, day, every, newestWins, once, resetSlot, runCoordinator } from '@locks/once';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import {
   advisoryLockInTransaction,
   fencedUpdate,
-  migrateLeaseSchema,
   postgresAdvisoryBackend,
   postgresLeaseBackend,
-  postgresRecord,
+  postgresSlots,
   postgresResults,
+  schemaStatements as postgresSchemaStatements,
   tryAdvisoryLockInTransaction,
 } from '@locks/postgres';
 import * as onBunSql from '@locks/postgres/bun-sql';
+import { examinePostgres } from '@locks/postgres/doctor';
 import * as onPglite from '@locks/postgres/pglite';
 import * as onPostgresJs from '@locks/postgres/postgres-js';
+import { examinePostgres as examineByPostgresJs } from '@locks/postgres/postgres-js/doctor';
 import { createRecordBackend } from '@locks/record-protocol';
 import * as onGlide from '@locks/redis-glide';
 import * as onIoredis from '@locks/redis-ioredis';
@@ -46,7 +54,7 @@ import * as onNodeRedis from '@locks/redis-node';
 import {
   createRedisBackend,
   fencedSetThrough,
-  redisRecordThrough,
+  redisSlotsThrough,
   redisResultsThrough,
   type RedisPort,
 } from '@locks/redis-protocol';
@@ -54,22 +62,27 @@ import { type BunRedisClient, redisBackend as onBunRedis } from '@locks/redis-pr
 import { createRedissonBackend } from '@locks/redisson';
 import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
-import { s3Backend } from '@locks/s3';
-import { sqliteBackend, sqliteRecord } from '@locks/sqlite';
+import { s3Backend, s3Slots, s3Results } from '@locks/s3';
+import { examineS3 } from '@locks/s3/doctor';
+import { sqliteBackend } from '@locks/sqlite';
+import { examineSqlite } from '@locks/sqlite/doctor';
 import {
   fencedSet as fencedSetOnUpstash,
   upstashBackend,
-  upstashRecord,
+  upstashSlots,
   upstashResults,
 } from '@locks/upstash';
 import { webLocks } from '@locks/web-locks';
-import { zookeeperBackend } from '@locks/zookeeper';
-import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
+import { zookeeperBackend, zookeeperSlots, zookeeperResults } from '@locks/zookeeper';
+import { examineZookeeper } from '@locks/zookeeper/doctor';
+import * as onNativeZookeeper from '@locks/zookeeper/native';
 import { KubeConfig } from '@kubernetes/client-node';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import { GlideClient } from '@valkey/valkey-glide';
+import { Etcd3 } from 'etcd3';
 import { Redis } from 'ioredis';
+import type { NatsConnection } from '@nats-io/nats-core';
 import { MongoClient } from 'mongodb';
 import { createPool } from 'mysql2';
 import pg from 'pg';
@@ -113,7 +126,10 @@ const bunSql = Object.assign(() => undefined, {
   unsafe: noCall,
   close: noCall,
 }) as unknown as onBunSql.BunSql;
-const natsConnection = { request: noCall, subscribe: noCall, isClosed: () => true, status: noStatus };
+const etcd = new Etcd3({ hosts: 'http://127.0.0.1:1' });
+const natsConnection = {
+  ...{ request: noCall, subscribe: noCall, isClosed: () => true, status: noStatus },
+} as unknown as NatsConnection;
 const bunRedis = {
   duplicate: noCall,
   send: noCall,
@@ -140,12 +156,50 @@ function onEveryDriver(entry: string): Record<string, CallWithOptions> {
     [`${entry}: advisoryLockInTransaction(options)`]: {
       call: (options) => advisoryLockInTransaction(client, 'a', options),
     },
-    [`${entry}: postgresRecord(options)`]: { call: (options) => postgresRecord(client, options) },
+    [`${entry}: postgresSlots(options)`]: { call: (options) => postgresSlots(client, options) },
+    [`${entry}: schemaStatements(options)`]: { call: (options) => postgresSchemaStatements(options) },
     [`${entry}: postgresResults(options)`]: { call: (options) => postgresResults(client, options) },
     [`${entry}: tryAdvisoryLockInTransaction(options)`]: {
       call: (options) => tryAdvisoryLockInTransaction(client, 'a', options),
     },
   };
+}
+
+/** What each store of the record kernel has: its functions take the same arguments. */
+function onRecordStore<C, O>(
+  entry: string,
+  functions: Readonly<Record<string, (client: C, options: O) => unknown>>,
+  examine: (client: C, options: O) => unknown,
+  client: C,
+  valid: Readonly<Record<string, unknown>> = {},
+): Record<string, CallWithOptions> {
+  return Object.fromEntries([
+    ...Object.entries(functions).map(([name, call]) => [
+      `${entry}: ${name}(options)`,
+      { call: (options: O) => call(client, options), valid },
+    ]),
+    [`${entry}/doctor: ${examine.name}(options)`, { call: (options: O) => examine(client, options), valid }],
+  ]) as Record<string, CallWithOptions>;
+}
+
+/** The functions of an entry for ZooKeeper, which take the same arguments. */
+function onZookeeper<O>(
+  entry: string,
+  all: Readonly<
+    Record<
+      'zookeeperBackend' | 'zookeeperSlots' | 'zookeeperResults',
+      (servers: string, options: O) => unknown
+    >
+  >,
+  valid: Readonly<Record<string, unknown>>,
+): Record<string, CallWithOptions> {
+  const { zookeeperBackend, zookeeperSlots, zookeeperResults } = all;
+  return Object.fromEntries(
+    Object.entries({ zookeeperBackend, zookeeperSlots, zookeeperResults }).map(([name, call]) => [
+      `${entry}: ${name}(options)`,
+      { call: (options: O) => call('127.0.0.1:1', options), valid },
+    ]),
+  ) as Record<string, CallWithOptions>;
 }
 
 async function onProxy(use: (proxy: Proxy) => void): Promise<void> {
@@ -180,15 +234,15 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/core/quorum: quorumBackend(options)': {
     call: (options) => quorumBackend([memoryBackend()], options),
   },
-  '@locks/core/hand-over: handOver(options)': {
+  '@locks/core/transfer: transfer(options)': {
     call: async (options) =>
-      handOver(await fencedLocks.lock(`handed over ${randomUUID()}`).acquire(), options),
+      transfer(await fencedLocks.lock(`transferred ${randomUUID()}`).acquire(), options),
   },
-  '@locks/core/hand-over: adopt(ticket)': {
+  '@locks/core/transfer: adopt(ticket)': {
     call: (ticket) => adopt(fencedLocks, ticket),
     valid: { version: 1, name: 'a', acquisitionId: 'former', ttlMs: 1_000 },
   },
-  '@locks/core/hand-over: adopt(options)': {
+  '@locks/core/transfer: adopt(options)': {
     call: (options) =>
       adopt(fencedLocks, { version: 1, name: 'a', acquisitionId: 'former', ttlMs: 1_000 }, options),
   },
@@ -218,37 +272,54 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/etcd: etcdBackend(options)': {
     call: (options) => etcdBackend({ hosts: 'http://127.0.0.1:1' }, options),
   },
+  '@locks/etcd/doctor: examineEtcd(client)': {
+    call: (options) => examineEtcd(options),
+    valid: { hosts: 'http://127.0.0.1:1' },
+  },
+  '@locks/etcd/doctor: examineEtcd(options)': { call: (options) => examineEtcd(etcd, options) },
+  '@locks/etcd: etcdSlots(options)': { call: (options) => etcdSlots(etcd, options) },
+  '@locks/etcd: etcdResults(options)': { call: (options) => etcdResults(etcd, options) },
   '@locks/etcd: clientOptions(options)': {
     call: (options) => clientOptions(options),
     valid: { hosts: 'http://127.0.0.1:1' },
   },
-  '@locks/kubernetes: kubernetesBackend(options)': {
-    call: (options) => kubernetesBackend(options),
-    valid: { kubeConfig },
-  },
-  '@locks/leader: lead(options)': { call: (options) => lead(locks, 'a', work, options) },
-  '@locks/leader: watch(options)': { call: (options) => watch(locks, 'a', options) },
-  '@locks/dynamodb: dynamodbBackend(options)': {
-    call: (options) => dynamodbBackend(options),
-    valid: { client: new DynamoDBClient({ region: 'eu-central-1' }), table: 'locks' },
-  },
-  '@locks/s3: s3Backend(options)': {
-    call: (options) => s3Backend(options),
-    valid: { client: new S3Client({ region: 'eu-central-1' }), bucket: 'locks' },
-  },
-  '@locks/mongodb: mongodbBackend(options)': {
-    call: (options) => mongodbBackend(options),
-    valid: { collection: new MongoClient('mongodb://127.0.0.1:1').db('nowhere').collection('locks') },
-  },
-  '@locks/nats: natsBackend(options)': {
-    call: (options) => natsBackend(options),
-    valid: { connection: natsConnection },
-  },
+  ...onRecordStore(
+    '@locks/kubernetes',
+    { kubernetesBackend, kubernetesSlots, kubernetesResults },
+    examineKubernetes,
+    kubeConfig,
+  ),
+  'Election.lead(options)': { call: (options) => election(locks, 'a').lead(work, options) },
+  'Election.watch(options)': { call: (options) => election(locks, 'a').watch(options) },
+  ...onRecordStore(
+    '@locks/dynamodb',
+    { dynamodbBackend, dynamodbSlots, dynamodbResults },
+    examineDynamodb,
+    new DynamoDBClient({ region: 'eu-central-1' }),
+    { table: 'locks' },
+  ),
+  ...onRecordStore(
+    '@locks/s3',
+    { s3Backend, s3Slots, s3Results },
+    examineS3,
+    new S3Client({ region: 'eu-central-1' }),
+    { bucket: 'locks' },
+  ),
+  ...onRecordStore(
+    '@locks/mongodb',
+    { mongodbBackend, mongodbSlots, mongodbResults },
+    examineMongodb,
+    new MongoClient('mongodb://127.0.0.1:1').db('nowhere').collection('locks'),
+  ),
+  ...onRecordStore('@locks/nats', { natsBackend, natsSlots, natsResults }, examineNats, natsConnection),
   '@locks/mysql: mysqlBackend(options)': {
-    call: (options) => mysqlBackend(options),
-    valid: { uri: 'mysql://nobody@127.0.0.1:1/nowhere' },
+    call: (options) => mysqlBackend('mysql://nobody@127.0.0.1:1/nowhere', options),
   },
-  '@locks/mysql: mysqlRecord(options)': { call: (options) => mysqlRecord(mysqlPool, options) },
+  '@locks/mysql/doctor: examineMysql(options)': {
+    call: (options) => examineMysql('mysql://nobody@127.0.0.1:1/nowhere', options),
+  },
+  '@locks/mysql: mysqlSlots(options)': { call: (options) => mysqlSlots(mysqlPool, options) },
+  '@locks/mysql: mysqlResults(options)': { call: (options) => mysqlResults(mysqlPool, options) },
   '@locks/mysql: schemaStatements(options)': { call: (options) => schemaStatements(options) },
   '@locks/nestjs: Locked(options)': { call: (options) => lockedInNest('a', options) },
   '@locks/nestjs: Once(options)': {
@@ -257,61 +328,55 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/once: day(options)': { call: (options) => day(options) },
   '@locks/once: every(options)': { call: (options) => every(1_000, options) },
+  '@locks/once: resetSlot(options)': {
+    call: (options) => resetSlot(fencedLocks, 'a', options),
+    valid: { slots: { read: work, write: work } },
+  },
   '@locks/once: runCoordinator(options)': {
     call: (options) => runCoordinator(fencedLocks, options),
-    valid: { record: { read: work, write: work } },
+    valid: { slots: { read: work, write: work } },
   },
   '@locks/once: coalesce(options)': { call: (options) => coalesce(fencedLocks, 'a', work, options) },
   '@locks/once: newestWins(options)': { call: (options) => newestWins(fencedLocks, 'a', work, options) },
   '@locks/once: once(options)': {
-    call: (options) => once(fencedLocks, 'a', options, work),
-    valid: { slot: day(), atMostMs: 1_000, record: { read: work, write: work }, retry: 'next-machine' },
+    call: (options) => once(fencedLocks, 'a', work, options),
+    valid: { slot: day(), atMostMs: 1_000, slots: { read: work, write: work }, retry: 'next-machine' },
   },
   '@locks/opentelemetry: meterLocks(options)': { call: (options) => meterLocks(options) },
   '@locks/opentelemetry: traceLocks(options)': { call: (options) => traceLocks(options) },
   '@locks/postgres: postgresLeaseBackend(options)': {
-    call: (options) => postgresLeaseBackend(options),
-    valid: { connectionString, listen: { connectionString } },
+    call: (options) => postgresLeaseBackend(connectionString, options),
+    valid: { listen: { url: connectionString } },
+  },
+  '@locks/postgres/doctor: examinePostgres(options)': {
+    call: (options) => examinePostgres(connectionString, options),
+    valid: { listen: { url: connectionString } },
   },
   '@locks/postgres: postgresAdvisoryBackend(options)': {
-    call: (options) => postgresAdvisoryBackend(options),
-    valid: { connectionString, fencing: { schema: 'locks' } },
-  },
-  '@locks/postgres: migrateLeaseSchema(options)': {
-    call: (options) => migrateLeaseSchema(options),
-    valid: { connectionString },
+    call: (options) => postgresAdvisoryBackend(connectionString, options),
+    valid: { fencing: { schema: 'locks' } },
   },
   ...onEveryDriver('@locks/postgres'),
   ...onEveryDriver('@locks/postgres/postgres-js'),
   '@locks/postgres/postgres-js: postgresLeaseBackend(options)': {
-    call: (options) => onPostgresJs.postgresLeaseBackend(options),
-    valid: { sql, listen: { connectionString } },
+    call: (options) => onPostgresJs.postgresLeaseBackend(sql, options),
+    valid: { listen: { url: connectionString } },
+  },
+  '@locks/postgres/postgres-js/doctor: examinePostgres(options)': {
+    call: (options) => examineByPostgresJs(sql, options),
+    valid: { listen: { url: connectionString } },
   },
   '@locks/postgres/postgres-js: postgresAdvisoryBackend(options)': {
-    call: (options) => onPostgresJs.postgresAdvisoryBackend(options),
-    valid: { sql, fencing: { schema: 'locks' } },
-  },
-  '@locks/postgres/postgres-js: migrateLeaseSchema(options)': {
-    call: (options) => onPostgresJs.migrateLeaseSchema(options),
-    valid: { sql },
+    call: (options) => onPostgresJs.postgresAdvisoryBackend(sql, options),
+    valid: { fencing: { schema: 'locks' } },
   },
   ...onEveryDriver('@locks/postgres/pglite'),
   '@locks/postgres/pglite: postgresLeaseBackend(options)': {
-    call: (options) => onPglite.postgresLeaseBackend(options),
-    valid: { pglite },
-  },
-  '@locks/postgres/pglite: migrateLeaseSchema(options)': {
-    call: (options) => onPglite.migrateLeaseSchema(options),
-    valid: { pglite },
+    call: (options) => onPglite.postgresLeaseBackend(pglite, options),
   },
   ...onEveryDriver('@locks/postgres/bun-sql'),
   '@locks/postgres/bun-sql: postgresLeaseBackend(options)': {
-    call: (options) => onBunSql.postgresLeaseBackend(options),
-    valid: { sql: bunSql },
-  },
-  '@locks/postgres/bun-sql: migrateLeaseSchema(options)': {
-    call: (options) => onBunSql.migrateLeaseSchema(options),
-    valid: { sql: bunSql },
+    call: (options) => onBunSql.postgresLeaseBackend(bunSql, options),
   },
   '@locks/redis-protocol/bun: redisBackend(options)': {
     call: (options) => onBunRedis(bunRedis, options),
@@ -322,8 +387,8 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/redis-glide: fencedSet(options)': {
     call: (options) => onGlide.fencedSet(glide, 'a', 'b', 1n, options),
   },
-  '@locks/redis-glide: redisRecord(options)': {
-    call: (options) => onGlide.redisRecord(glide, options),
+  '@locks/redis-glide: redisSlots(options)': {
+    call: (options) => onGlide.redisSlots(glide, options),
   },
   '@locks/redis-glide: redisResults(options)': {
     call: (options) => onGlide.redisResults(glide, options),
@@ -331,20 +396,20 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/redis-ioredis: redisBackend(options)': {
     call: (options) => onIoredis.redisBackend(new Redis({ lazyConnect: true }), options),
   },
-  '@locks/redis-ioredis: redisRecord(options)': {
-    call: (options) => onIoredis.redisRecord(ioredis, options),
+  '@locks/redis-ioredis: redisSlots(options)': {
+    call: (options) => onIoredis.redisSlots(ioredis, options),
   },
   '@locks/redis-ioredis: redisResults(options)': {
     call: (options) => onIoredis.redisResults(ioredis, options),
   },
-  '@locks/redis-node: redisRecord(options)': {
-    call: (options) => onNodeRedis.redisRecord(nodeRedis, options),
+  '@locks/redis-node: redisSlots(options)': {
+    call: (options) => onNodeRedis.redisSlots(nodeRedis, options),
   },
   '@locks/redis-node: redisResults(options)': {
     call: (options) => onNodeRedis.redisResults(nodeRedis, options),
   },
-  '@locks/redis-protocol: redisRecordThrough(options)': {
-    call: (options) => redisRecordThrough(noPort, options),
+  '@locks/redis-protocol: redisSlotsThrough(options)': {
+    call: (options) => redisSlotsThrough(noPort, options),
   },
   '@locks/redis-protocol: redisResultsThrough(options)': {
     call: (options) => redisResultsThrough(noPort, options),
@@ -377,7 +442,10 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (options) => redissonOnNodeRedis(nodeRedis, options),
   },
   '@locks/upstash: upstashBackend(options)': {
-    call: (options) => upstashBackend(options),
+    call: (options) => upstashBackend(upstash, options),
+  },
+  '@locks/upstash: upstashBackend(database)': {
+    call: (database) => upstashBackend(database),
     valid: upstash,
   },
   '@locks/upstash: fencedSet(options)': {
@@ -387,30 +455,25 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (database) => fencedSetOnUpstash(database, 'a', 'b', 1n),
     valid: upstash,
   },
-  '@locks/upstash: upstashRecord(options)': { call: (options) => upstashRecord(upstash, options) },
-  '@locks/upstash: upstashRecord(database)': { call: (database) => upstashRecord(database), valid: upstash },
+  '@locks/upstash: upstashSlots(options)': { call: (options) => upstashSlots(upstash, options) },
+  '@locks/upstash: upstashSlots(database)': { call: (database) => upstashSlots(database), valid: upstash },
   '@locks/upstash: upstashResults(options)': { call: (options) => upstashResults(upstash, options) },
   '@locks/upstash: upstashResults(database)': {
     call: (database) => upstashResults(database),
     valid: upstash,
   },
   '@locks/sqlite: sqliteBackend(options)': {
-    call: (options) => sqliteBackend(options),
-    valid: { path: 'nowhere.db' },
+    call: (options) => sqliteBackend('nowhere.db', options),
   },
-  '@locks/sqlite: sqliteRecord(options)': {
-    call: (options) => sqliteRecord(options),
-    valid: { path: 'nowhere.db' },
+  '@locks/sqlite/doctor: examineSqlite(options)': {
+    call: (options) => examineSqlite('nowhere.db', options),
   },
   '@locks/web-locks: webLocks(options)': { call: (options) => webLocks(memoryBackend(), options) },
-  '@locks/zookeeper: zookeeperBackend(options)': {
-    call: (options) => zookeeperBackend(options),
-    valid: { servers: '127.0.0.1:1' },
+  ...onZookeeper('@locks/zookeeper', { zookeeperBackend, zookeeperSlots, zookeeperResults }, {}),
+  '@locks/zookeeper/doctor: examineZookeeper(options)': {
+    call: (options) => examineZookeeper('127.0.0.1:1', options),
   },
-  '@locks/zookeeper/native: zookeeperBackend(options)': {
-    call: (options) => nativeBackend(options),
-    valid: { servers: '127.0.0.1:1', library: class {} },
-  },
+  ...onZookeeper('@locks/zookeeper/native', onNativeZookeeper, { library: class {} }),
 };
 
 /** Parameters that look like options, and why their names are not checked. */
@@ -423,12 +486,14 @@ export const notOptions: Readonly<Record<string, string>> = {
   'NetworkFaults.addStall(scope)': 'what Proxy.stall() calls',
   '@locks/core/conformance/proxy: startProxy(target)': 'an address',
   'Harness.createLocks(options)': 'createLocks() of core',
-  'OnceRecord.write(entry)': 'an entry of a record',
-  '@locks/core/backend: slotEntryText(entry)': 'an entry of a record',
+  'SlotStore.write(entry)': 'an entry of a slot store',
+  '@locks/core/backend: slotEntryText(entry)': 'an entry of a slot store',
+  '@locks/core/doctor: oldVersion(versions)': 'what adapters know of their servers',
   '@locks/record-protocol/table: decodeState(__0)': 'a row',
   '@locks/record-protocol/table: encodeSole(mode)': 'a mode',
   '@locks/record-protocol/table: encodeState(__0)': 'a row',
   '@locks/record-protocol/table: unhurried(urgency)': 'an urgency',
+  '@locks/record-protocol: clockOf(__0)': 'options that were checked',
   '@locks/record-protocol: escapeKey(alphabet)': 'the keys that a server allows',
   '@locks/record-protocol: mayStartWith(alphabet)': 'the keys that a server allows',
   '@locks/redis-protocol/kit: runScript(script)': 'a script',

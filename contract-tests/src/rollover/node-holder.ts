@@ -6,7 +6,7 @@ import { openers } from '../lab/peers/openers.ts';
 import type { PeerAcquire } from '../lab/peers/peer-lock.ts';
 import type { PeerName } from '../lab/peers/peer-names.ts';
 
-const [library = '', address = '', ttl = '', prefix, checkIntervalMs] = process.argv.slice(2);
+const [library = '', address = '', ttl = '', prefix, maxPollMs] = process.argv.slice(2);
 const [host = '', port = ''] = address.split(':');
 const ttlMs = Number(ttl);
 const acquire = prefix === undefined ? await theirs(library as PeerName) : await ours(library as Library);
@@ -37,8 +37,10 @@ async function theirs(name: PeerName): Promise<PeerAcquire> {
 async function ours(name: Library): Promise<PeerAcquire> {
   if (!(libraries as readonly Library[]).includes(name)) throw new TypeError(`${name} is no library of ours`);
   const client = await openClient(name, { kind: 'standalone', url: `redis://${address}` });
-  const backend = client.backend({ prefix, checkIntervalMs: Number(checkIntervalMs) });
+  const backend = client.backend({ prefix: '', maxPollMs: Number(maxPollMs) });
   const locks = createLocks(backend, { ttlMs });
-  return async (resource, waitMs): Promise<Lease | undefined> =>
-    waitMs === 0 ? locks.lock(resource).tryAcquire() : locks.lock(resource).acquire({ waitMs });
+  return async (resource, waitMs): Promise<Lease | undefined> => {
+    const lock = locks.lock(`${prefix}${resource}`);
+    return waitMs === 0 ? lock.tryAcquire() : lock.acquire({ waitMs });
+  };
 }

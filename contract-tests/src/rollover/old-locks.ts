@@ -11,7 +11,7 @@ type Command = readonly [string, ...string[]];
 /** A lock on Redis that applications have today, and what ours needs beside it. */
 export interface OldLock {
   readonly name: string;
-  /** The prefix with which our lock key is the library's key for the same name: docs/guides/migrating.md. */
+  /** What stands before the name in the library's key, and in the name of our lock: docs/guides/migrating.md. */
   readonly prefix: string;
   /** Builds its program, where that is needed. @returns what is missing on this machine, in a sentence */
   build?(): Promise<string | undefined>;
@@ -37,13 +37,9 @@ function nodeHolder(library: string, { host, port }: Address, ...options: readon
 export function ourCommand(
   library: Library,
   at: Address,
-  {
-    ttlMs,
-    prefix,
-    checkIntervalMs,
-  }: Readonly<Record<'ttlMs' | 'checkIntervalMs', number>> & { prefix: string },
+  { ttlMs, prefix, maxPollMs }: Readonly<Record<'ttlMs' | 'maxPollMs', number>> & { prefix: string },
 ): Command {
-  return nodeHolder(library, at, ttlMs, prefix, checkIntervalMs);
+  return nodeHolder(library, at, ttlMs, prefix, maxPollMs);
 }
 
 export const oldLocks: readonly OldLock[] = [

@@ -12,8 +12,8 @@ export interface MeteredCommands {
   hold(name: string): Promise<void>;
   /** Acquires and releases a lock, so many times. */
   work(name: string, times: number): Promise<void>;
-  /** Acquires a lock twice at once, and hands it over, so many times. */
-  handOver(name: string, times: number): Promise<void>;
+  /** Acquires a lock twice at once, and transfers it, so many times. */
+  transfer(name: string, times: number): Promise<void>;
   /** Releases a lock when four fifths of its ttl are over. */
   releaseLate(name: string): Promise<void>;
   /** Writes with an older token than the one that wrote last. */

@@ -30,7 +30,7 @@ const commands: MeteredCommands = {
   async work(name, times) {
     for (let time = 0; time < times; time += 1) await locks.lock(name).run(() => {});
   },
-  async handOver(name, times) {
+  async transfer(name, times) {
     for (let time = 0; time < times; time += 1) {
       const lease = await locks.lock(name).acquire();
       const waiting = locks.lock(name).acquire();

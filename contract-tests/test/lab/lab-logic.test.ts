@@ -6,7 +6,6 @@ import { type LabResult, summarise, tableOf } from '../../src/lab/lab-report.ts'
 import { NEMESES } from '../../src/lab/nemeses.ts';
 import { SeededRandom } from '../../src/lab/random.ts';
 import {
-  GUARANTEE_TABLES_PAGE,
   GUARANTEES_PAGE,
   keptReports,
   renderGuarantees,
@@ -144,7 +143,6 @@ describe('the results', () => {
   it('that are kept are those of docs/guarantees.md (node contract-tests/src/lab/render-page.ts)', () => {
     expect(keptReports().length).toBeGreaterThan(0);
     expect(readFileSync(GUARANTEES_PAGE, 'utf8')).toBe(renderGuarantees(keptReports()));
-    expect(readFileSync(GUARANTEE_TABLES_PAGE, 'utf8')).toBe(renderGuaranteeTables(keptReports()));
   });
 });
 

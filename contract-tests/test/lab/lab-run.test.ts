@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/lab/random.ts';
-import { type LabBackend, labBackends } from '../../src/lab/deployments.ts';
+import type { LabBackend } from '../../src/lab/deployments.ts';
+import { labBackends } from '../../src/lab/lab-backends.ts';
 import { NothingAcquired, runLab } from '../../src/lab/run-lab.ts';
 import { WORKLOADS } from '../../src/lab/workloads.ts';
 

@@ -20,7 +20,7 @@ const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
 
   async sqlite(path) {
     const { sqliteBackend } = await import('@locks/sqlite');
-    return connection(createLocks(sqliteBackend({ path })));
+    return connection(createLocks(sqliteBackend(path)));
   },
 
   async 'redis-ioredis'(url) {
@@ -49,12 +49,12 @@ const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
       import('pg'),
     ]);
     const pool = new pg.Pool({ connectionString });
-    return connection(createLocks(postgresLeaseBackend({ pool })), () => pool.end());
+    return connection(createLocks(postgresLeaseBackend(pool)), () => pool.end());
   },
 
   async 'postgres-advisory'(connectionString) {
     const { postgresAdvisoryBackend } = await import('@locks/postgres');
-    return connection(createLocks(postgresAdvisoryBackend({ connectionString })));
+    return connection(createLocks(postgresAdvisoryBackend(connectionString)));
   },
 
   async mysql(uri) {
@@ -63,12 +63,12 @@ const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
       import('mysql2/promise'),
     ]);
     const pool = createPool(uri);
-    return connection(createLocks(mysqlBackend({ pool })), () => pool.end());
+    return connection(createLocks(mysqlBackend(pool)), () => pool.end());
   },
 
   async zookeeper(servers) {
     const { zookeeperBackend } = await import('@locks/zookeeper');
-    return connection(createLocks(zookeeperBackend({ servers })));
+    return connection(createLocks(zookeeperBackend(servers)));
   },
 
   async etcd(hosts) {

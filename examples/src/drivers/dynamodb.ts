@@ -9,7 +9,7 @@ export async function reportByDynamodb<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const client = new DynamoDBClient(config);
-  const locks = createLocks(dynamodbBackend({ client, table, clock: 'date-header' }));
+  const locks = createLocks(dynamodbBackend(client, { table }));
   try {
     return await locks.lock('report').run(work, { waitMs: 10_000 });
   } finally {

@@ -5,7 +5,7 @@ import type { MongoClient } from 'mongodb';
 /** Sells one piece; a sale whose lease was lost meanwhile is refused by its token. */
 export async function sellInMongodb(client: MongoClient, sku: string): Promise<number> {
   const shop = client.db('shop');
-  const locks = createLocks(mongodbBackend({ collection: shop.collection('locks') }));
+  const locks = createLocks(mongodbBackend(shop.collection('locks')));
   try {
     return await locks.lock(`sku:${sku}`).run(
       async ({ fencingToken }) => {

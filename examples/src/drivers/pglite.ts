@@ -4,10 +4,7 @@ import { postgresLeaseBackend } from '@locks/postgres/pglite';
 
 /** Counts up under a lock, as two parts of an application that share one PGlite. */
 export async function countTogether(db: PGlite, times: number): Promise<number> {
-  const [one, other] = [
-    createLocks(postgresLeaseBackend({ pglite: db })),
-    createLocks(postgresLeaseBackend({ pglite: db })),
-  ];
+  const [one, other] = [createLocks(postgresLeaseBackend(db)), createLocks(postgresLeaseBackend(db))];
   let count = 0;
   const increment = async (): Promise<void> => {
     const before = count;

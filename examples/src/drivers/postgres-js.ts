@@ -4,7 +4,7 @@ import type { Sql } from 'postgres';
 
 /** Sells one piece: a lock around a transaction of postgres.js, whose write is refused if the lease was lost meanwhile. */
 export async function sell(sql: Sql, sku: number): Promise<number> {
-  const locks = createLocks(postgresLeaseBackend({ sql }));
+  const locks = createLocks(postgresLeaseBackend(sql));
   try {
     return await locks.lock(`sku:${sku}`).run(
       ({ fencingToken: token }) =>

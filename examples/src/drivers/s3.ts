@@ -9,7 +9,7 @@ export async function reportByS3<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const client = new S3Client(config);
-  const locks = createLocks(s3Backend({ client, bucket }));
+  const locks = createLocks(s3Backend(client, { bucket }));
   try {
     return await locks.lock('report').run(work, { waitMs: 20_000 });
   } finally {

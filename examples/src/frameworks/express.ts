@@ -14,12 +14,12 @@ app.post('/sell/:sku', async ({ params: { sku } }, response) => {
   response.send(await locks.lock(`stock:${sku}`).run(() => sell(redis, sku)));
 });
 app.get('/ready', async (_request, response) => {
-  const answer = await locks.ping({ waitMs: 500 }).catch(() => undefined);
+  const answer = await locks.ping({ answerMs: 500 }).catch(() => undefined);
   response.status(answer === undefined ? 503 : 200).json(answer ?? { ready: false });
 });
 app.use((error: unknown, _request: Request, response: Response, next: NextFunction) => {
   if (!isLockError(error, 'LOCK_TIMEOUT')) return next(error);
-  response.status(423).json({ busy: error.resource });
+  response.status(423).json({ busy: error.lockName });
 });
 
 const server = app.listen(Number(process.env['PORT'] ?? 0), '127.0.0.1', () => {

@@ -21,14 +21,14 @@ app.addHook('onClose', async ({ locks }) => {
 });
 
 app.setErrorHandler((error, _request, reply) => {
-  if (isLockError(error, 'LOCK_TIMEOUT')) return reply.code(423).send({ busy: error.resource });
+  if (isLockError(error, 'LOCK_TIMEOUT')) return reply.code(423).send({ busy: error.lockName });
   return reply.send(error);
 });
 app.post<{ Params: { sku: string } }>('/sell/:sku', ({ params: { sku } }) =>
   app.locks.lock(`stock:${sku}`).run(() => sell(redis, sku)),
 );
 app.get('/ready', async (_request, reply) => {
-  const answer = await app.locks.ping({ waitMs: 500 }).catch(() => undefined);
+  const answer = await app.locks.ping({ answerMs: 500 }).catch(() => undefined);
   return answer ?? reply.code(503).send({ ready: false });
 });
 

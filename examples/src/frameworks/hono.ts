@@ -19,12 +19,12 @@ app.post('/sell/:sku', async (context) => {
   return context.text(await context.var.locks.lock(`stock:${sku}`).run(() => sell(redis, sku)));
 });
 app.get('/ready', async (context) => {
-  const answer = await context.var.locks.ping({ waitMs: 500 }).catch(() => undefined);
+  const answer = await context.var.locks.ping({ answerMs: 500 }).catch(() => undefined);
   return context.json(answer ?? { ready: false }, answer === undefined ? 503 : 200);
 });
 app.onError((error, context) => {
   if (!isLockError(error, 'LOCK_TIMEOUT')) throw error;
-  return context.json({ busy: error.resource }, 423);
+  return context.json({ busy: error.lockName }, 423);
 });
 
 const port = Number(process.env['PORT'] ?? 0);

@@ -21,7 +21,7 @@ export function before(pool: Pool): RunLocked {
 }
 
 export function after(pool: Pool): RunLocked & AsyncDisposable {
-  const locks = createLocks(postgresLeaseBackend({ pool }), { waitMs: 20_000 });
+  const locks = createLocks(postgresLeaseBackend(pool), { waitMs: 20_000 });
   const run: RunLocked = (name, work) => locks.lock(name).run(work);
   return Object.assign(run, { [Symbol.asyncDispose]: () => locks.close() });
 }

@@ -18,7 +18,7 @@ export async function scheduleInvoices(
   agenda.on('fail', (error) => onResult({ status: 'error', error }));
   // Agenda gives the job to another machine after `lockLifetime`, also where the first one is still at it.
   // oxlint-disable-next-line typescript/no-misused-promises -- Agenda waits for it.
-  agenda.define('invoices', async () => onResult(await once(locks, 'invoices', options, sendInvoices)), {
+  agenda.define('invoices', async () => onResult(await once(locks, 'invoices', sendInvoices, options)), {
     lockLifetime,
   });
   await agenda.start();

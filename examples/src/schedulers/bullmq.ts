@@ -25,7 +25,7 @@ export async function scheduleInvoices(
     async (job) => {
       // The moment at which the job was due: the same in each attempt, however late a worker takes it.
       const clock = (): number => job.timestamp + (job.opts.delay ?? 0);
-      onResult(await once(locks, 'invoices', { ...options, clock }, sendInvoices));
+      onResult(await once(locks, 'invoices', sendInvoices, { ...options, clock }));
     },
     { connection },
   );

@@ -19,7 +19,7 @@ export function scheduleInvoices(
     catch: (error: unknown) => onResult({ status: 'error', error }),
   };
   const job = new Cron(pattern, schedule, async () => {
-    onResult(await once(locks, 'invoices', { ...options, signal }, sendInvoices));
+    onResult(await once(locks, 'invoices', sendInvoices, { ...options, signal }));
   });
   return () => {
     job.stop();

@@ -14,7 +14,7 @@ export function scheduleInvoices(
   const { signal } = stopping;
   const call = async (): Promise<void> => {
     try {
-      onResult(await once(locks, 'invoices', { ...options, signal }, sendInvoices));
+      onResult(await once(locks, 'invoices', sendInvoices, { ...options, signal }));
     } catch (error) {
       onResult({ status: 'error', error });
     }

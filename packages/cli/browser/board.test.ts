@@ -40,7 +40,7 @@ const row = (name: string, text: string) =>
 
 describe('locks board in Chromium', () => {
   it('shows who holds, who waits, since when, and what was lost, and goes on doing so', async () => {
-    await using _nightly = await redis.locks.lock('nightly-report').acquire({ label: 'worker-1:4711' });
+    const nightly = await redis.locks.lock('nightly-report').acquire({ label: 'worker-1:4711' });
     const waiter = redis.locks.lock('nightly-report').acquire({ label: 'worker-2:815', waitMs: 60_000 });
     const third = redis.locks.lock('nightly-report').acquire({ label: 'worker-3:16', waitMs: 60_000 });
     await using _reader = await redis.locks.readWriteLock('catalogue').read.acquire({ label: 'web-1:33' });
@@ -54,6 +54,7 @@ describe('locks board in Chromium', () => {
     await waitUntil(async () => (await since()) !== before, { what: 'the time to go on' });
     // A row of a waiter becomes one of a holder.
     await redis.locks.forceRelease('nightly-report');
+    await expect(nightly.release()).rejects.toMatchObject({ code: 'LOCK_LOST' });
     await row('nightly-report', 'worker-2:815').filter({ hasText: 'held' }).waitFor();
     // Long enough that a busy machine looks while less than half of it is left.
     const lost = await redis.locks

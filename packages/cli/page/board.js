@@ -31,13 +31,13 @@ function seconds(ms) {
   return ms === undefined ? '' : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-function rowsOf({ resource, holders, waiters }) {
-  const name = printable(resource);
+function rowsOf({ name, holders, waiters }) {
+  const shown = printable(name);
   const holds = holders.map((holder) => ({
-    key: `held ${holder.acquisitionId} ${resource}`,
-    hold: { resource, holder },
+    key: `held ${holder.acquisitionId} ${name}`,
+    hold: { name, holder },
     cells: [
-      name,
+      shown,
       'held',
       who(holder),
       modeOf(holder),
@@ -47,17 +47,17 @@ function rowsOf({ resource, holders, waiters }) {
     ],
   }));
   const waits = waiters.map((waiter, index) => ({
-    key: `waits ${waiter.acquisitionId} ${resource}`,
-    cells: [name, `waits, ${index + 1}.`, who(waiter), modeOf(waiter), '', seconds(waiter.waitingForMs), ''],
+    key: `waits ${waiter.acquisitionId} ${name}`,
+    cells: [shown, `waits, ${index + 1}.`, who(waiter), modeOf(waiter), '', seconds(waiter.waitingForMs), ''],
   }));
   return [...holds, ...waits];
 }
 
-function endedRowOf({ resource, holder, ending, at }) {
+function endedRowOf({ name, holder, ending, at }) {
   return {
     key: `${holder.acquisitionId} ${at}`,
     name: ending,
-    cells: [printable(resource), who(holder), ENDINGS[ending], new Date(at).toLocaleTimeString()],
+    cells: [printable(name), who(holder), ENDINGS[ending], new Date(at).toLocaleTimeString()],
   };
 }
 
@@ -101,7 +101,7 @@ function newRow(key, name, columns, hold) {
     button.type = 'button';
     button.className = 'danger';
     button.textContent = 'End…';
-    button.setAttribute('aria-label', `End the hold of ${printable(hold.resource)} by ${who(hold.holder)}`);
+    button.setAttribute('aria-label', `End the hold of ${printable(hold.name)} by ${who(hold.holder)}`);
     button.addEventListener('click', () => ask(hold));
     const cell = row.insertCell();
     cell.dataset.column = 'Action';
@@ -131,7 +131,7 @@ function tellOf(ended) {
   toldOf = new Set(ended.map((one) => endedRowOf(one).key));
   if (lost.length > 0)
     element('news').textContent =
-      `Lost: ${lost.map(({ resource, holder }) => `${printable(resource)} of ${who(holder)}`).join(', ')}`;
+      `Lost: ${lost.map(({ name, holder }) => `${printable(name)} of ${who(holder)}`).join(', ')}`;
 }
 
 function problem(text) {
@@ -149,14 +149,14 @@ async function request(path, options) {
 
 function ask(hold) {
   asked = hold;
-  element('ask-text').textContent = `${printable(hold.resource)}, held by ${who(hold.holder)}`;
+  element('ask-text').textContent = `${printable(hold.name)}, held by ${who(hold.holder)}`;
   element('ask').showModal();
 }
 
 async function release() {
-  const { resource, holder } = asked;
+  const { name, holder } = asked;
   element('ask').close();
-  const body = JSON.stringify({ resource, acquisitionId: holder.acquisitionId });
+  const body = JSON.stringify({ name, acquisitionId: holder.acquisitionId });
   try {
     const { released } = await request('/release', {
       method: 'POST',
@@ -165,8 +165,8 @@ async function release() {
     });
     element('news').textContent =
       released.length > 0
-        ? `Ended: ${printable(resource)} of ${who(holder)}`
-        : `${printable(resource)} was not held by ${who(holder)} any more`;
+        ? `Ended: ${printable(name)} of ${who(holder)}`
+        : `${printable(name)} was not held by ${who(holder)} any more`;
     show(await request('/state'));
   } catch (error) {
     problem(`The hold was not ended. ${error.message}`);

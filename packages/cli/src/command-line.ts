@@ -1,11 +1,13 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { nearest } from '@locks/core/backend';
 import { UsageError } from './usage-error.ts';
 
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks once NAME --slot day|hour|D --at-most D [options] -- COMMAND [ARGUMENT…]
+       locks once NAME --reset [--wait D]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
        locks board [PREFIX] [options]
-       locks doctor | bench [options]
+       locks prepare | doctor | bench [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
@@ -14,16 +16,17 @@ run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --shared      hold it together with others who share it
   --permits N   hold one of N permits
   --label TEXT  what others see beside the lock; default: host:pid
-once       runs COMMAND unless it was done in this slot, on any machine; the store keeps a record of what was done
+once       runs COMMAND unless it was done in this slot, on any machine; the store keeps a slot store of what was done
   --slot S      day, hour, or a duration: 5m; --time-zone Z and --starts-at HH:MM of a day; --offset D of the others
   --at-most D   how long a run may take: then COMMAND is ended; a machine that dies keeps the lock for so long
   --keep-alive  a run may take longer: the lock is renewed while it lasts, for --max-run D at most
   --at-least D  how long the lock is kept at least after a run; default: 0s
   --retry P     next-machine: a slot whose run failed is run again; next-slot: it is not; default: next-machine
   --wait D      how long to wait while another machine runs it; default: 0s
-  --label TEXT  what the record and others see of this machine; default: host:pid
+  --label TEXT  what the slot store and others see of this machine; default: host:pid
   --skip-code N the exit code where nothing is to be done; default: 0
   --verbose     say so; default: only in a terminal
+  --reset       forget the recorded slot, once no run is under way: the next call runs COMMAND
 ls         who holds and who waits, a line for each lock
 show       who holds NAME and who waits for it
 watch      ls, again and again; --every D, default: 1s
@@ -32,19 +35,22 @@ board      ls as a page for a browser, on this machine alone; --port N, --every 
   --host ADDRESS   listens there, for other machines; its address has a token then; default: 127.0.0.1
 release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
   --yes         do not ask
+prepare    makes what the store needs before the first lock (tables, a bucket): in a deployment, by a user who may
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
 bench      how fast locks are on this store, with names of its own; --seconds N, default: 60
 
 every command
   --url URL     redis[s]://…, redis[s]+sentinel://host[,host…]/master, postgres://…, mysql://…,
-                etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE; default: LOCKS_URL
+                etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE,
+                dynamodb://REGION/TABLE, s3://BUCKET[/PREFIX], nats://host[:port][/BUCKET], mongodb://host/DATABASE,
+                kubernetes://[NAMESPACE]; default: LOCKS_URL
   --prefix TEXT what the store keeps the locks under: see the page of the backend
-  --json        JSON, for programs: one object a line; not of run, once and board
+  --json        JSON, for programs: one object a line; not of run, once, prepare and board
   --help, --version
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
 70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found
-of once: the same without 75; 1 an earlier run of the slot failed, and next-slot forbids another
+of once: the same, and 71 a slot lies in the future; 75 of --reset alone; 1 an earlier run of the slot failed, and next-slot forbids another
 of the others: 0; 1 release found nobody, doctor found an error; 64; 69; 74 the output cannot be written`;
 
 const CONNECTION = {
@@ -83,6 +89,7 @@ const OPTIONS = {
     label: { type: 'string' },
     'skip-code': { type: 'string' },
     verbose: { type: 'boolean', default: false },
+    reset: { type: 'boolean', default: false },
   },
   ls: STORE,
   show: STORE,
@@ -100,6 +107,7 @@ const OPTIONS = {
     everyone: { type: 'boolean', default: false },
     yes: { type: 'boolean', default: false },
   },
+  prepare: CONNECTION,
   doctor: STORE,
   bench: { ...STORE, seconds: { type: 'string' } },
 } satisfies Record<string, ParseArgsConfig['options']>;
@@ -127,7 +135,9 @@ export function readCommandLine(args: readonly string[]): CommandLine | 'help' |
   if (command === '--version') return 'version';
   if (command === undefined) throw new UsageError(`a command is missing: ${COMMANDS} exist`);
   if (!isCommand(command)) {
-    throw new UsageError(`unknown command "${command}": ${COMMANDS} exist`);
+    const meant = nearest(command, Object.keys(OPTIONS));
+    const hint = meant === undefined ? '' : ` did you mean ${meant}?`;
+    throw new UsageError(`unknown command "${command}":${hint} ${COMMANDS} exist`);
   }
   const end = others.indexOf('--');
   const [own, rest] = end < 0 ? [others, []] : [others.slice(0, end), others.slice(end + 1)];
@@ -156,8 +166,16 @@ function parse(
     });
     return { values: parsed.values as OptionValues, positionals: parsed.positionals };
   } catch (error) {
-    const { message } = error as Error;
-    throw new UsageError(message.split('. To specify')[0] ?? message);
+    const { message, code } = error as NodeJS.ErrnoException;
+    const text = message.split('. To specify')[0] ?? message;
+    if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw new UsageError(text);
+    const names = Object.keys(options);
+    const meant = nearest(/--([\w-]+)/.exec(text)?.[1] ?? '', names);
+    throw new UsageError(
+      meant === undefined
+        ? `${text}: ${names.map((name) => `--${name}`).join(', ')} exist`
+        : `${text}: did you mean --${meant}?`,
+    );
   }
 }
 

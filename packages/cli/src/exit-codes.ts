@@ -13,6 +13,8 @@ export const EXIT = {
   unavailable: 69,
   /** The lease was lost while the command ran. */
   lost: 70,
+  /** `once`: a slot lies in the future. The clock of this machine is ahead, or was that of the machine that wrote the slot store. */
+  clock: 71,
   /** The output could not be written. */
   io: 74,
   /** The lock was not free within `--wait`. */

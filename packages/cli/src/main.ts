@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command `locks`: docs/command-line.md. */
 import { format } from 'node:util';
-import { carryOut } from './carry-out.ts';
+import { runCli } from './run-cli.ts';
 import { EXIT } from './exit-codes.ts';
 import { shown } from './foreign-text.ts';
 
@@ -17,10 +17,14 @@ process.stderr.on('error', () => undefined);
 
 // Warnings of adapters and clients may contain text of a server: `say()` makes it safe to show.
 process.removeAllListeners('warning');
-process.on('warning', ({ name, message }) => say(`${name}: ${message}`));
+process.on('warning', (warning) => {
+  const { name, message, code } = warning as NodeJS.ErrnoException;
+  // The command `once` says this itself.
+  if (code !== 'LOCKS_SLOT_AHEAD') say(`${name}: ${message}`);
+});
 console.warn = console.error = (...values: unknown[]) => say(format(...values));
 
-process.exitCode = await carryOut(process.argv.slice(2), {
+process.exitCode = await runCli(process.argv.slice(2), {
   url: process.env['LOCKS_URL'],
   write: (text) => process.stdout.write(text),
   say,

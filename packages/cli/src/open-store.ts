@@ -1,9 +1,11 @@
-import { createLocks, isLockError, type LockBackend, LockError, type LockManager } from '@locks/core';
-import type { OnceRecord } from '@locks/once';
+import { createLocks, isLockError, LockError, type LockManager } from '@locks/core';
+import type { Diagnosis } from '@locks/core/doctor';
+import type { SlotStore } from '@locks/once';
 import type { RedisOptions } from 'ioredis';
 import type { RedisClient } from './redis-client.ts';
 import { withPackagesOf } from './store-packages.ts';
 import { etcdHosts, hostsOf, readStoreUrl, sqlitePath, type StoreName, type StoreUrl } from './store-url.ts';
+import type { OpenBackend, OpenStore } from './stores/open-backend.ts';
 import { UsageError } from './usage-error.ts';
 
 /** Time limit for the first answer of a store, in milliseconds. */
@@ -13,8 +15,10 @@ const LEAST_MS = 500;
 
 export interface Store extends AsyncDisposable {
   readonly locks: LockManager;
-  /** Opens the record of the slots that `locks once` has done. It is in the store of the locks, beside them. */
-  readonly openRecord: () => Promise<OnceRecord>;
+  /** Opens the slot store of the slots that `locks once` has done. It is in the store of the locks, beside them. */
+  readonly openSlots: () => Promise<SlotStore>;
+  /** The examination of the adapter: `locks doctor` adds what tried locks show. */
+  readonly examine: () => Promise<Diagnosis>;
   /**
    * Waits for the first answer of the store.
    *
@@ -23,26 +27,18 @@ export interface Store extends AsyncDisposable {
   reach(withinMs: number): Promise<void>;
 }
 
-interface OpenBackend {
-  readonly backend: LockBackend;
-  readonly openRecord: () => Promise<OnceRecord>;
-  /** Closes the client that was opened for the backend. */
-  readonly closeClient?: () => unknown;
-  /** The last error of the connection, where the client reports it apart from the calls. */
-  readonly connectionError?: () => Error | undefined;
-  /** Opens the backend that must serve the store instead, if there is one. Called once the store has answered. */
-  readonly instead?: () => Promise<OpenBackend | undefined>;
-}
-
-type Open = (url: StoreUrl, prefix: string | undefined) => Promise<OpenBackend>;
-
-const OPEN: Readonly<Record<StoreName, Open>> = {
+const OPEN: Readonly<Record<StoreName, OpenStore>> = {
   redis: openRedis,
   postgres: openPostgres,
   mysql: openMysql,
   etcd: openEtcd,
   zookeeper: openZookeeper,
   sqlite: openSqlite,
+  dynamodb: async (url, prefix) => (await import('./stores/dynamodb.ts')).openDynamodb(url, prefix),
+  s3: async (url, prefix) => (await import('./stores/s3.ts')).openS3(url, prefix),
+  nats: async (url, prefix) => (await import('./stores/nats.ts')).openNats(url, prefix),
+  mongodb: async (url, prefix) => (await import('./stores/mongodb.ts')).openMongodb(url, prefix),
+  kubernetes: async (url, prefix) => (await import('./stores/kubernetes.ts')).openKubernetes(url, prefix),
 };
 
 /**
@@ -58,15 +54,23 @@ export async function openStore(text: string | undefined, prefix: string | undef
     get locks() {
       return opened.locks;
     },
-    openRecord: () => opened.openRecord(),
+    openSlots: () => opened.openSlots(),
+    examine: () => opened.examine(),
     async reach(withinMs) {
       const endsAt = performance.now() + withinMs;
       await firstAnswer(opened, withinMs);
       const instead = await opened.instead?.();
       if (instead === undefined) return;
+      const next = open(instead);
+      try {
+        await firstAnswer(next, Math.max(LEAST_MS, Math.round(endsAt - performance.now())));
+      } catch (error) {
+        // `doctor` asks the store that has answered why.
+        await close(next);
+        throw error;
+      }
       await close(opened);
-      opened = open(instead);
-      await firstAnswer(opened, Math.max(LEAST_MS, Math.round(endsAt - performance.now())));
+      opened = next;
     },
     [Symbol.asyncDispose]: () => close(opened),
   };
@@ -86,7 +90,7 @@ async function close({ locks, closeClient }: Opened): Promise<void> {
 
 async function firstAnswer({ locks, connectionError }: Opened, withinMs: number): Promise<void> {
   try {
-    await locks.ping({ waitMs: withinMs });
+    await locks.ping({ answerMs: withinMs });
   } catch (error) {
     throw withReason(error, connectionError?.());
   }
@@ -135,56 +139,62 @@ async function openRedisClient(
   client.on('error', (error: Error) => (last = error));
   return {
     backend: redisBackend(client, prefix === undefined ? {} : { prefix }),
-    openRecord: async () => (await import('./records/redis-record.ts')).redisRecordAt(another, prefix),
+    openSlots: async () => (await import('./slots/redis-slots.ts')).redisSlotsAt(another, prefix),
     closeClient: () => client.disconnect(),
     connectionError: () => last,
+    examine: async () => (await import('@locks/redis-ioredis/doctor')).examineRedis(client),
   };
 }
 
 async function openPostgres({ text }: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
   const { postgresLeaseBackend } = await import('@locks/postgres');
-  const schema = prefix === undefined ? {} : { schema: prefix };
+  const options = prefix === undefined ? {} : { schema: prefix };
   return {
-    backend: postgresLeaseBackend({ connectionString: text, ...schema }),
-    openRecord: async () => (await import('./records/postgres-record.ts')).postgresRecordAt(text, prefix),
+    backend: postgresLeaseBackend(text, options),
+    openSlots: async () => (await import('./slots/postgres-slots.ts')).postgresSlotsAt(text, prefix),
+    examine: async () => (await import('@locks/postgres/doctor')).examinePostgres(text, options),
   };
 }
 
 async function openMysql({ text }: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
   const { mysqlBackend } = await import('@locks/mysql');
-  const tablePrefix = prefix === undefined ? {} : { tablePrefix: prefix };
+  const options = prefix === undefined ? {} : { tablePrefix: prefix };
   return {
-    backend: mysqlBackend({ uri: text, ...tablePrefix }),
-    openRecord: async () => (await import('./records/mysql-record.ts')).mysqlRecordAt(text, prefix),
+    backend: mysqlBackend(text, options),
+    openSlots: async () => (await import('./slots/mysql-slots.ts')).mysqlSlotsAt(text, prefix),
+    examine: async () => (await import('@locks/mysql/doctor')).examineMysql(text, options),
   };
 }
 
 async function openEtcd(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
   const { etcdBackend } = await import('@locks/etcd');
   const hosts = etcdHosts(url);
+  const options = prefix === undefined ? {} : { prefix };
   return {
-    backend: etcdBackend({ hosts }, prefix === undefined ? {} : { prefix }),
-    openRecord: async () => (await import('./records/etcd-record.ts')).etcdRecord(hosts, prefix),
+    backend: etcdBackend({ hosts }, options),
+    openSlots: async () => (await import('./slots/etcd-slots.ts')).etcdSlotsAt(hosts, prefix),
+    examine: async () => (await import('@locks/etcd/doctor')).examineEtcd({ hosts }, options),
   };
 }
 
 async function openZookeeper(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
-  const { zookeeperBackend } = await import('@locks/zookeeper');
-  const path = prefix === undefined ? {} : { path: prefix };
-  const servers = hostsOf(url);
+  const { zookeeperBackend, zookeeperSlots } = await import('@locks/zookeeper');
+  const [servers, options] = [hostsOf(url), prefix === undefined ? {} : { path: prefix }];
   return {
-    backend: zookeeperBackend({ servers, ...path }),
-    openRecord: async () => (await import('./records/zookeeper-record.ts')).zookeeperRecord(servers, prefix),
+    backend: zookeeperBackend(servers, options),
+    openSlots: async () => zookeeperSlots(servers, options),
+    examine: async () => (await import('@locks/zookeeper/doctor')).examineZookeeper(servers, options),
   };
 }
 
 async function openSqlite(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
   if (prefix !== undefined) throw new UsageError('--prefix: a SQLite file has none: take another file');
-  const { sqliteBackend, sqliteRecord } = await import('@locks/sqlite');
+  const { sqliteBackend, sqliteSlots } = await import('@locks/sqlite');
   const path = sqlitePath(url);
   return {
-    backend: sqliteBackend({ path }),
-    // The file has the tokens and the record, so both are deleted together.
-    openRecord: async () => sqliteRecord({ path }),
+    backend: sqliteBackend(path),
+    // The file has the tokens and the slot store, so both are deleted together.
+    openSlots: async () => sqliteSlots(path),
+    examine: async () => (await import('@locks/sqlite/doctor')).examineSqlite(path),
   };
 }

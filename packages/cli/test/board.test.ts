@@ -75,7 +75,7 @@ describe('locks board', () => {
       mayRelease: false,
       states: [
         {
-          resource: 'stock',
+          name: 'stock',
           holders: [
             {
               acquisitionId: lease.acquisitionId,
@@ -98,7 +98,7 @@ describe('locks board', () => {
     await waitUntil(async () => (await stateOf(board)).states.length === 2, { what: 'both to be seen' });
     await released.release();
     await waitUntil(async () => (await stateOf(board)).ended.length === 2, { what: 'both ends' });
-    const endings = (await stateOf(board)).ended.map(({ resource, ending }) => [resource, ending]);
+    const endings = (await stateOf(board)).ended.map(({ name, ending }) => [name, ending]);
     expect(endings).toEqual([
       ['ends-lost', 'ran-out'],
       ['ends-released', 'ended'],
@@ -146,7 +146,7 @@ describe('locks board', () => {
     await using lease = await redis.locks.lock('kept').acquire();
     const board = await start();
     const { acquisitionId } = lease;
-    expect((await release(board, { resource: 'kept', acquisitionId })).status).toBe(403);
+    expect((await release(board, { name: 'kept', acquisitionId })).status).toBe(403);
     expect(lease.signal.aborted).toBe(false);
     expect(await redis.locks.isLocked('kept')).toBe(true);
   });
@@ -158,19 +158,19 @@ describe('locks board', () => {
     expect(board.token).toMatch(/^[\w-]{24}$/);
     expect(await statusOf(`${board.url}state`)).toBe(401);
     const wrong = { authorization: 'Bearer wrong' };
-    expect((await release(board, { resource: 'stuck', acquisitionId }, wrong)).status).toBe(401);
+    expect((await release(board, { name: 'stuck', acquisitionId }, wrong)).status).toBe(401);
     const text = { 'content-type': 'text/plain' };
-    expect((await release(board, { resource: 'stuck', acquisitionId }, text)).status).toBe(415);
-    expect((await release(board, { resource: 'stuck' })).status).toBe(400);
-    expect((await release(board, { resource: 'stuck', more: 'x'.repeat(20_000) })).status).toBe(413);
-    expect(await (await release(board, { resource: 'stuck', acquisitionId: 'another' })).json()).toEqual({
+    expect((await release(board, { name: 'stuck', acquisitionId }, text)).status).toBe(415);
+    expect((await release(board, { name: 'stuck' })).status).toBe(400);
+    expect((await release(board, { name: 'stuck', more: 'x'.repeat(20_000) })).status).toBe(413);
+    expect(await (await release(board, { name: 'stuck', acquisitionId: 'another' })).json()).toEqual({
       released: [],
     });
     expect(await redis.locks.isLocked('stuck')).toBe(true);
-    const response = await release(board, { resource: 'stuck', acquisitionId });
+    const response = await release(board, { name: 'stuck', acquisitionId });
     expect(await response.json()).toMatchObject({ released: [{ acquisitionId }] });
     expect(await redis.locks.isLocked('stuck')).toBe(false);
-    expect((await stateOf(board)).ended).toMatchObject([{ resource: 'stuck', ending: 'released-here' }]);
+    expect((await stateOf(board)).ended).toMatchObject([{ name: 'stuck', ending: 'released-here' }]);
     await lease.release().catch(() => undefined);
   });
 
@@ -193,10 +193,10 @@ describe('locks board', () => {
     const board = await start('kept-shown');
     await redis.client.call('ACL', 'SETUSER', 'default', '-scan');
     await waitUntil(async () => (await stateOf(board)).error !== undefined, { what: 'the error' });
-    expect((await stateOf(board)).states).toMatchObject([{ resource: 'kept-shown' }]);
+    expect((await stateOf(board)).states).toMatchObject([{ name: 'kept-shown' }]);
     await redis.client.call('ACL', 'SETUSER', 'default', '+scan');
     await waitUntil(async () => (await stateOf(board)).error === undefined, { what: 'the next answer' });
-    expect((await stateOf(board)).states).toMatchObject([{ resource: 'kept-shown' }]);
+    expect((await stateOf(board)).states).toMatchObject([{ name: 'kept-shown' }]);
   });
 
   it.each([

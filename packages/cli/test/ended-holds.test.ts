@@ -7,7 +7,7 @@ function holder(acquisitionId: string, expiresInMs?: number): Holder {
   return expiresInMs === undefined ? { acquisitionId, mode } : { acquisitionId, mode, expiresInMs };
 }
 
-const held = (...holders: Holder[]): ResourceState[] => [{ resource: 'stock', holders, waiters: [] }];
+const held = (...holders: Holder[]): ResourceState[] => [{ name: 'stock', holders, waiters: [] }];
 
 /** How the hold ended of which these times were left at looks a second apart. */
 function endingAfter(...left: (number | undefined)[]): string | undefined {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BASE, SLOT } from './once-slot.ts';
-import { folder, isAlive, locks, locksHere, type Outcome, pidIn, textIn } from './program.ts';
+import { folder, isAlive, locks, locksHere, type Outcome, pidIn, Program, textIn } from './program.ts';
 import { type StartedStore, startStore, STORE_NAMES } from './started-stores.ts';
 
 /** Another one than that of the locks which nobody names a prefix for. */
@@ -14,7 +14,33 @@ const PREFIXES = {
   etcd: 'other/',
   zookeeper: '/other',
   sqlite: undefined,
+  dynamodb: 'other/',
+  s3: 'other/',
+  nats: 'other/',
+  mongodb: 'other/',
 };
+
+/** The environment of a machine whose clock is a year ahead. */
+const AHEAD = {
+  NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(`
+    const right = Date;
+    const ahead = () => right.now() + 366 * 86_400_000;
+    globalThis.Date = class Date extends right {
+      constructor(...args) { super(...(args.length === 0 ? [ahead()] : args)); }
+      static now() { return ahead(); }
+    };`)}`,
+};
+/** The stores whose records tell the time of the store. */
+const TELLS_TIME = new Set<string>([
+  'redis',
+  'postgres',
+  'mysql',
+  'dynamodb',
+  's3',
+  'nats',
+  'mongodb',
+  'zookeeper',
+]);
 
 // Each command listens to signals while it runs.
 process.setMaxListeners(100);
@@ -51,7 +77,7 @@ describe.concurrent.each(STORE_NAMES)('on %s', (store) => {
     const running = locksHere(address, 'run', 'held', '--', ...until(dir));
     await runsIn(dir);
     expect(JSON.parse((await locksHere(address, 'show', 'held', '--json')).stdout)).toMatchObject({
-      resource: 'held',
+      name: 'held',
       holders: [{ mode: { kind: 'exclusive' }, acquisitionId: expect.any(String) as string }],
     });
     expect((await locksHere(address, 'ls', 'held')).stdout).toMatch(/\nheld +exclusive /);
@@ -87,6 +113,27 @@ describe.concurrent.each(STORE_NAMES)('on %s', (store) => {
     expect((await once('never', nextSlot, 'exit 9')).code).toBe(9);
     const refused = await once('never', nextSlot, 'exit 0');
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('failed or died') });
+  });
+
+  it('once is refused where the clock is ahead, tells of a record of the future, and resets it', async () => {
+    const runs = join(folder(), 'runs');
+    const far = ['--slot', '1ms', '--at-most', '2m', '--', 'sh', '-c', `echo >> ${runs}`];
+    const refused = await new Program(['once', 'clock', ...far], url, '', AHEAD).outcome;
+    if (TELLS_TIME.has(store)) {
+      expect(refused).toMatchObject({ code: 71, stderr: expect.stringContaining('lies in the future') });
+      expect(textIn(runs)).toBe('');
+      expect((await locksHere(url, 'once', 'clock', '--reset')).code).toBe(1);
+    } else {
+      // No time but that of the machine itself: the others tell.
+      expect(refused).toMatchObject({ code: 0 });
+      const silent = await locksHere(url, 'once', 'clock', ...far);
+      expect(silent).toMatchObject({ code: 71, stderr: expect.stringContaining('locks once clock --reset') });
+      const reset = await locksHere(url, 'once', 'clock', '--reset', '--label', 'me');
+      expect(reset).toMatchObject({ code: 0, stdout: expect.stringContaining('is forgotten') });
+    }
+    expect(await locksHere(url, 'once', 'clock', ...far)).toMatchObject({ code: 0, stderr: '' });
+    const done = await locksHere(url, 'once', 'clock', '--reset');
+    expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining('is forgotten') });
   });
 
   it('once leaves a command alone that runs elsewhere', async () => {

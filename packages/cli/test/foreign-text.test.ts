@@ -22,8 +22,8 @@ describe('text of others', () => {
   it('of names, labels and acquisition ids does not reach the terminal in ls, show and release', async () => {
     const name = `name${EVIL}`;
     await using _lease = await redis.locks.lock(name).acquire({ label: 'label\u202E' });
-    await redis.client.set('lock:labelled', `id|-|1|label${EVIL}`, 'PX', 60_000);
-    await redis.client.set('lock:strange', `stranger${EVIL}`, 'PX', 60_000);
+    await redis.client.set('lock::labelled', `id|-|1|label${EVIL}`, 'PX', 60_000);
+    await redis.client.set('lock::strange', `stranger${EVIL}`, 'PX', 60_000);
     for (const args of [
       ['ls'],
       ['ls', '--json'],
@@ -35,10 +35,10 @@ describe('text of others', () => {
       expectPlain(await locks(redis.url, ...args));
     const listed = JSON.parse((await locks(redis.url, 'show', 'strange', '--json')).stdout) as object;
     expect(listed).toMatchObject({ holders: [{ acquisitionId: `stranger${EVIL}` }] });
-    expectPlain(await locks(redis.url, 'run', 'strange', '--no-wait', '--', 'true'));
+    expectPlain(await locks(redis.url, 'run', 'labelled', '--no-wait', '--', 'true'));
     expectPlain(await locks(redis.url, 'run', name, '--no-wait', '--', 'true'));
     expectPlain(await locks(redis.url, 'release', 'strange', '--everyone', '--yes'));
-    await redis.client.set('lock:strange', `stranger${EVIL}`, 'PX', 60_000);
+    await redis.client.set('lock::strange', `stranger${EVIL}`, 'PX', 60_000);
     expectPlain(await locks(redis.url, 'release', 'strange', '--everyone', '--yes', '--json'));
   });
 

@@ -25,11 +25,11 @@ describe('locks ls, show, watch and release', () => {
     const states = json
       .trimEnd()
       .split('\n')
-      .map((line) => JSON.parse(line) as { resource: string; holders: { fencingToken: string }[] });
-    expect(states.map(({ resource }) => resource).sort()).toEqual(['stack', 'stock']);
+      .map((line) => JSON.parse(line) as { name: string; holders: { fencingToken: string }[] });
+    expect(states.map(({ name }) => name).sort()).toEqual(['stack', 'stock']);
     const { stdout: shown } = await locksHere(redis.url, 'show', 'stock', '--json');
     expect(JSON.parse(shown)).toEqual({
-      resource: 'stock',
+      name: 'stock',
       holders: [
         expect.objectContaining({
           acquisitionId: lease.acquisitionId,
@@ -55,7 +55,7 @@ describe('locks ls, show, watch and release', () => {
     const lease = await redis.locks.lock('seen').acquire();
     await waitUntil(() => written.includes(lease.acquisitionId), { what: 'the holder to be seen' });
     await lease.release();
-    await waitUntil(() => written.endsWith('{"resource":"seen","holders":[],"waiters":[]}\n'), {
+    await waitUntil(() => written.endsWith('{"name":"seen","holders":[],"waiters":[]}\n'), {
       what: 'its end to be seen',
     });
     program.child.kill('SIGINT');
@@ -76,7 +76,7 @@ describe('locks ls, show, watch and release', () => {
     expect(await redis.locks.isLocked('stuck')).toBe(true);
     const { code, stdout } = await locksHere(redis.url, 'release', 'stuck', '--id', id, '--yes', '--json');
     expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ resource: 'stuck', released: [{ acquisitionId: id }] });
+    expect(JSON.parse(stdout)).toMatchObject({ name: 'stuck', released: [{ acquisitionId: id }] });
     expect(await redis.locks.isLocked('stuck')).toBe(false);
   });
 
@@ -96,12 +96,19 @@ describe('a wrong command line', () => {
   it.each([
     [[], 'a command is missing'],
     [['lock'], 'unknown command "lock"'],
+    [['rnu', 'x'], 'did you mean run?'],
+    [['run', 'x', '--wiat', '5s', '--', 'true'], 'did you mean --wait?'],
+    [['run', 'x', '--colour', '--', 'true'], '--permits'],
+    [['run', 'x', '--wait', '5s', '--no-wait', '--', 'true'], 'give one of them'],
     [['run'], 'the name of the lock is missing'],
     [['run', 'x'], 'the command is missing'],
     [['run', 'x', 'y', '--', 'true'], '"y" stands before --'],
     [['run', 'x', '--wait', '5', '--', 'true'], '500ms, 5s, 2m or 1h'],
     [['run', 'x', '--perimts', '5', '--', 'true'], '--perimts'],
-    [['run', 'x', '--shared', '--permits', '5', '--', 'true'], '--shared and --permits'],
+    [
+      ['run', 'x', '--shared', '--permits', '5', '--', 'true'],
+      '--shared and --permits contradict each other',
+    ],
     [['run', 'x', '--permits', 'many', '--', 'true'], 'permits'],
     [['run', 'x', '--json', '--', 'true'], '--json'],
     [['ls', 'a', 'b'], '"b" is too much'],

@@ -75,13 +75,16 @@ describe('locks once', () => {
     [['once', 'x', '--at-most', '1m', '--', 'true'], '--slot is missing'],
     [['once', 'x', '--slot', 'day', '--', 'true'], '--at-most is missing'],
     [['once', 'x', '--slot', 'week', '--at-most', '1m', '--', 'true'], '--slot'],
-    [['once', 'x', ...BASE, '--at-least', '3m', '--', 'true'], '--at-least is above --at-most'],
+    [['once', 'x', ...BASE, '--at-least', '3m', '--', 'true'], '--at-least is longer than --at-most'],
     [['once', 'x', ...BASE, '--offset', '1m', '--', 'true'], '--offset'],
     [['once', 'x', '--slot', 'hour', '--time-zone', 'UTC', '--at-most', '1m', '--', 'true'], '--time-zone'],
     [['once', 'x', '--slot', 'day', '--time-zone', 'Mars', '--at-most', '1m', '--', 'true'], 'time zone'],
     [['once', 'x', ...BASE, '--retry', 'never', '--', 'true'], '--retry'],
     [['once', 'x', ...BASE, '--skip-code', '300', '--', 'true'], '--skip-code'],
     [['once', 'x', ...BASE, '--json', '--', 'true'], '--json'],
+    [['once', '--reset'], 'the name of the work is missing'],
+    [['once', 'x', '--reset', '--', 'true'], 'runs no command'],
+    [['once', 'x', '--reset', '--slot', 'day'], '--slot'],
   ])('%j is refused with 64 and a reason', async (line, reason) => {
     const { code, stderr } = await locksHere(redis.url, ...line);
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });

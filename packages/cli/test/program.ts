@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { carryOut } from '../src/carry-out.ts';
+import { runCli } from '../src/run-cli.ts';
 
 /** The program as it is run: its sources, with a Node that reads TypeScript. */
 export const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
@@ -45,7 +45,7 @@ export async function locks(url: string, ...args: string[]): Promise<Outcome> {
 /** The command without a process of its own: for what does not depend on one. */
 export async function locksHere(url: string, ...args: string[]): Promise<Outcome> {
   const text = { stdout: '', stderr: '' };
-  const code = await carryOut(args, {
+  const code = await runCli(args, {
     url,
     write: (chunk) => (text.stdout += chunk),
     say: (message) => (text.stderr += `locks: ${message}\n`),

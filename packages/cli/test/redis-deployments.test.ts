@@ -39,7 +39,7 @@ describe('a cluster of Redis', () => {
     const listed = stdout
       .trim()
       .split('\n')
-      .map((line) => (JSON.parse(line) as { resource: string }).resource);
+      .map((line) => (JSON.parse(line) as { name: string }).name);
     expect(listed.sort()).toEqual(names.sort());
     const busy = await Promise.all(
       names.slice(0, 4).map((name) => locksHere(url, 'run', name, '--no-wait', '--', 'true')),

@@ -1,9 +1,15 @@
+import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { createLocks, type LockManager } from '@locks/core';
 import { redisBackend } from '@locks/redis-ioredis';
 import {
   type RedisServer,
+  startDynamodb,
   startEtcd,
   startMariadb,
+  startMongodb,
+  startMoto,
+  startNats,
   startPostgres,
   startRedis,
   startZookeeper,
@@ -17,7 +23,21 @@ export interface StartedStore extends AsyncDisposable {
   readonly url: string;
 }
 
-export type StoreName = 'redis' | 'sqlite' | 'postgres' | 'mysql' | 'etcd' | 'zookeeper';
+export type StoreName =
+  | 'redis'
+  | 'sqlite'
+  | 'postgres'
+  | 'mysql'
+  | 'etcd'
+  | 'zookeeper'
+  | 'dynamodb'
+  | 's3'
+  | 'nats'
+  | 'mongodb';
+
+// The SDK of AWS takes its credentials from the environment, also in the processes of the tests. The servers take any.
+process.env['AWS_ACCESS_KEY_ID'] = 'local';
+process.env['AWS_SECRET_ACCESS_KEY'] = 'local';
 
 const START: Readonly<Record<StoreName, () => Promise<[url: string, stop?: () => Promise<unknown>]>>> = {
   async redis() {
@@ -43,7 +63,44 @@ const START: Readonly<Record<StoreName, () => Promise<[url: string, stop?: () =>
     const server = await startZookeeper();
     return [`zookeeper://${server.address}`, () => server.stop()];
   },
+  async dynamodb() {
+    const server = await startDynamodb();
+    await makeTable(server.url, 'locks');
+    return [`dynamodb://eu-central-1/locks?endpoint=${server.url}`, () => server.stop()];
+  },
+  async s3() {
+    const server = await startMoto();
+    await makeBucket(server.url, 'my-locks');
+    return [`s3://my-locks?endpoint=${server.url}`, () => server.stop()];
+  },
+  async nats() {
+    const server = await startNats();
+    return [`${server.url}/locks`, () => server.stop()];
+  },
+  async mongodb() {
+    const server = await startMongodb();
+    const url = new URL(server.url);
+    url.pathname = '/app';
+    url.searchParams.set('collection', 'command');
+    return [url.href, () => server.stop()];
+  },
 };
+
+export async function makeTable(endpoint: string, table: string, key = 'key'): Promise<void> {
+  const client = new DynamoDBClient({ endpoint, region: 'eu-central-1' });
+  const command = new CreateTableCommand({
+    TableName: table,
+    KeySchema: [{ AttributeName: key, KeyType: 'HASH' }],
+    AttributeDefinitions: [{ AttributeName: key, AttributeType: 'S' }],
+    BillingMode: 'PAY_PER_REQUEST',
+  });
+  await client.send(command).finally(() => client.destroy());
+}
+
+export async function makeBucket(endpoint: string, bucket: string): Promise<void> {
+  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
+  await client.send(new CreateBucketCommand({ Bucket: bucket })).finally(() => client.destroy());
+}
 
 export const STORE_NAMES = Object.keys(START) as StoreName[];
 
@@ -91,7 +148,7 @@ export class TestRedis {
   /** The names that somebody holds or waits for. */
   async used(): Promise<string[]> {
     const names: string[] = [];
-    for await (const { resource } of this.locks.list()) names.push(resource);
+    for await (const { name } of this.locks.list()) names.push(name);
     return names;
   }
 }

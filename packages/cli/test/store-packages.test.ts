@@ -27,6 +27,11 @@ it.each([
   ['etcd://127.0.0.1:1', '@locks/etcd etcd3'],
   ['zookeeper://127.0.0.1:1', '@locks/zookeeper node-zookeeper-client'],
   ['sqlite:locks.db', '@locks/sqlite'],
+  ['dynamodb://eu-central-1/locks', '@locks/dynamodb @aws-sdk/client-dynamodb'],
+  ['s3://my-locks', '@locks/s3 @aws-sdk/client-s3'],
+  ['nats://127.0.0.1:1/locks', '@locks/nats @nats-io/transport-node'],
+  ['mongodb://127.0.0.1:1/app', '@locks/mongodb mongodb'],
+  ['kubernetes://', '@locks/kubernetes @kubernetes/client-node'],
 ])('%s without its packages says what to install, and exits with 64', async (url, packages) => {
   const outcome = await new Promise((resolve) => {
     const args = [join(installed, 'dist/main.js'), 'ls', '--url', url];

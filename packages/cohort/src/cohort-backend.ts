@@ -60,7 +60,9 @@ class PassingBackend implements CohortBackend {
   readonly list?: NonNullable<LockBackend['list']>;
   readonly forceRelease?: NonNullable<LockBackend['forceRelease']>;
   readonly ping?: NonNullable<LockBackend['ping']>;
+  readonly prepare?: NonNullable<LockBackend['prepare']>;
   readonly connectionError?: NonNullable<LockBackend['connectionError']>;
+  readonly isClientClosed?: NonNullable<LockBackend['isClientClosed']>;
   readonly #inner: LockBackend;
   readonly #limits: CohortLimits;
   readonly #queues = new Map<string, ProcessQueue>();
@@ -85,7 +87,9 @@ class PassingBackend implements CohortBackend {
     if (inner.list !== undefined) this.list = this.#list.bind(this);
     if (inner.forceRelease !== undefined) this.forceRelease = this.#forceRelease.bind(this);
     if (inner.ping !== undefined) this.ping = inner.ping.bind(inner);
+    if (inner.prepare !== undefined) this.prepare = inner.prepare.bind(inner);
     if (inner.connectionError !== undefined) this.connectionError = inner.connectionError.bind(inner);
+    if (inner.isClientClosed !== undefined) this.isClientClosed = inner.isClientClosed.bind(inner);
     refuseAfterClose(this);
   }
 

@@ -8,10 +8,10 @@ export interface CohortCapabilities extends BackendCapabilities {
 }
 
 /** The features that a store has no part in where it knows one waiter of each process. */
-const NOT_OF_COHORTS: ReadonlySet<BackendFeature> = new Set(['waiters', 'hand-over', 'max-waiters']);
+const NOT_OF_COHORTS: ReadonlySet<BackendFeature> = new Set(['waiters', 'transfer', 'max-waiters']);
 
 /**
- * The feature `waiters` is left out: the store knows only one waiter of each process. So is `max-waiters`, and `hand-over`: a lease of the store
+ * The feature `waiters` is left out: the store knows only one waiter of each process. So is `max-waiters`, and `transfer`: a lease of the store
  * serves others of the process too.
  */
 export function capabilitiesOf(inner: BackendCapabilities, limits: CohortLimits): CohortCapabilities {

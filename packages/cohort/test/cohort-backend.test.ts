@@ -96,7 +96,7 @@ function queueStore(): QueueStore {
     renew: (items) =>
       Promise.resolve(store.renewalStatus === undefined ? held(items) : [store.renewalStatus]),
     downgrade: () => Promise.resolve({ status: 'held' }),
-    inspect: (resource) => Promise.resolve({ resource, holders: [], waiters: [] }),
+    inspect: (resource) => Promise.resolve({ name: resource, holders: [], waiters: [] }),
     forceRelease: () => Promise.resolve([]),
     isRetryable: () => false,
     close: () => Promise.resolve(),
@@ -396,4 +396,15 @@ test('a backend without a queue is refused', () => {
   expect(() => cohortBackend(cohortBackend(queueStore()))).toThrow(
     expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
   );
+});
+
+test('a cohort prepares the store below it', async () => {
+  let prepared = 0;
+  const prepare = (): Promise<void> => {
+    prepared += 1;
+    return Promise.resolve();
+  };
+  await createLocks(cohortBackend({ ...queueStore(), prepare })).prepare();
+  expect(prepared).toBe(1);
+  await createLocks(cohortBackend(queueStore())).prepare();
 });

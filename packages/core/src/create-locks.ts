@@ -9,22 +9,27 @@ import type {
   ResourceState,
 } from './backend/types.ts';
 import { checkBackend } from './backend/validate.ts';
-import { LockSet } from './compose/lock-set.ts';
+import { MultiResourceLock } from './compose/multi-resource-lock.ts';
 import type { MultiLock } from './compose/multi-lock.ts';
 import type { ReadWriteLock } from './compose/read-write-lock.ts';
 import { PermitLock, type Semaphore } from './compose/semaphore.ts';
-import { ManagerCore, OPERATOR_CALL_MS } from './manager-core.ts';
+import { ManagerCore } from './manager-core.ts';
 import { CLOSED, DRAINING } from './call/call-deadlines.ts';
 import { readableHolder } from './readable-state.ts';
 import type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 import { type HoldsNothingYet, type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
-import { checkName } from './names.ts';
+import { isTransferred } from './acquire/acquisition-id.ts';
+import { checkName, refuseOwnName } from './names.ts';
 import {
+  ANSWER_MS,
+  ANSWER_TABLE,
   builtInDefaults,
+  ELSEWHERE,
   LOCK_TABLE,
   type LockOptions,
-  MAX_TTL_MS,
+  MANAGER_TABLE,
+  type ManagerOptions,
   type ResolvedOptions,
   resolveOptions,
 } from './options.ts';
@@ -43,10 +48,10 @@ export interface CloseOptions {
 /** Options of {@link LockManager.ping}. */
 export interface PingOptions {
   /**
-   * How long to wait for the store's answer, in milliseconds.
-   * @defaultValue 1 000
+   * How long the store may take to answer, in milliseconds, from 1 to 3 600 000.
+   * @defaultValue that of the manager: 10 000
    */
-  readonly waitMs?: number | undefined;
+  readonly answerMs?: number | undefined;
 }
 
 /**
@@ -93,13 +98,22 @@ export interface LockManager<L extends BaseLease = Lease, P extends number = num
   /**
    * Checks that the store answers, on the connection of the locks. For readiness probes, not for liveness.
    * @returns how long the answer took, in milliseconds
-   * @throws LockError `LOCK_BACKEND` on a failure or without an answer within `waitMs` (1 000 ms), `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`
+   * @throws LockError `LOCK_BACKEND` on a failure or without an answer within `answerMs`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`
    */
   ping(options?: PingOptions): Promise<{ readonly tookMs: number }>;
   /**
+   * Creates or migrates what the store needs before the first lock (a schema, tables, a bucket, an index), and what `once` and `coalesce`
+   * keep there: a step of a deployment, by a user with the right to create. Afterwards the application needs no such right. Any number of
+   * processes may call it at once, and again. Where the store needs nothing it resolves.
+   *
+   * No time limits it, not `answerMs` either, since a migration may take long; `close()` ends the wait.
+   * @throws LockError `LOCK_BACKEND`, which says what went wrong, such as the right that is missing; `LOCK_CLOSED`
+   */
+  prepare(): Promise<void>;
+  /**
    * Lists the locks that are held or waited for and whose name starts with `prefix`.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or `LOCK_BACKEND`
-   * on a failure or without an answer within 10 s
+   * on a failure or without an answer within `answerMs`
    */
   list(prefix?: string): AsyncIterable<ResourceState>;
   /**
@@ -139,7 +153,7 @@ export type LockManagerOf<C extends BackendCapabilities> = LockManager<
 /**
  * Creates the manager of all locks on a backend. Sends nothing.
  *
- * @param options - defaults of all its locks
+ * @param options - defaults of all its locks, and `answerMs`
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option or a backend that contradicts itself
  * @example
  * ```ts
@@ -149,15 +163,12 @@ export type LockManagerOf<C extends BackendCapabilities> = LockManager<
  */
 export function createLocks<const C extends BackendCapabilities>(
   backend: LockBackend<C>,
-  options?: LockOptions,
+  options?: ManagerOptions,
 ): LockManagerOf<C> {
   // The types express at compile time the capabilities that the backend has at run time.
   return new Locks(checkBackend(backend), options) as LockManager as unknown as LockManagerOf<C>;
 }
 
-const PING_TABLE = {
-  waitMs: optional(milliseconds(1, MAX_TTL_MS), 1_000),
-} satisfies OptionTable<PingOptions>;
 const CLOSE_TABLE = {
   drainMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 0),
 } satisfies OptionTable<CloseOptions>;
@@ -168,15 +179,10 @@ export class Locks implements LockManager {
   readonly #core: ManagerCore;
   readonly #defaults: ResolvedOptions;
 
-  constructor(backend: LockBackend, options?: LockOptions, clock?: Clock) {
-    this.#defaults = resolveOptions(
-      LOCK_TABLE,
-      builtInDefaults(backend.capabilities.ttl),
-      options,
-      backend.capabilities.ttl,
-      'createLocks()',
-    );
-    this.#core = new ManagerCore(backend, clock);
+  constructor(backend: LockBackend, options?: ManagerOptions, clock?: Clock) {
+    const { ttl } = backend.capabilities;
+    this.#defaults = resolveOptions(MANAGER_TABLE, builtInDefaults(ttl), options, ttl, 'createLocks()');
+    this.#core = new ManagerCore(backend, options?.answerMs ?? ANSWER_MS, clock);
   }
 
   get capabilities(): BackendCapabilities {
@@ -195,13 +201,13 @@ export class Locks implements LockManager {
   });
 
   semaphore = (name: string, permits: number, options?: LockOptions): Semaphore => {
-    this.#check(name, 'permit', 'semaphores');
+    this.#check(name, 'permit', 'semaphores', options);
     return new PermitLock(this.#core, name, permits, this.#resolve('semaphore()', options));
   };
 
-  // The set gives leases of the type that its members give.
+  // The multi-lock gives leases of the type that its members give.
   all = <M extends BaseLease = Lease>(locks: readonly Lock<M>[]): MultiLock<M> =>
-    new LockSet(
+    new MultiResourceLock(
       locks as readonly Lock<BaseLease>[] as readonly Lock[],
     ) as MultiLock<BaseLease> as MultiLock<M>;
 
@@ -210,17 +216,23 @@ export class Locks implements LockManager {
   isLocked = async (name: string): Promise<boolean> => (await this.inspect(name)).holders.length > 0;
 
   ping = async (options?: PingOptions): Promise<{ readonly tookMs: number }> => {
-    const { waitMs } = readOptions('ping()', options, PING_TABLE);
+    const { answerMs } = readOptions('ping()', options, ANSWER_TABLE, ELSEWHERE);
     const core = this.#core;
     const { backend } = core;
     const startedAt = core.now();
     await core.ask(
       'reach the store',
       undefined,
-      waitMs,
       async (call) => backend.ping?.(call) ?? backend.inspect('ping', call),
+      answerMs,
     );
     return { tookMs: core.now() - startedAt };
+  };
+
+  prepare = async (): Promise<void> => {
+    const { backend } = this.#core;
+    const send = async (call: Call) => backend.prepare?.(call);
+    await this.#core.askAndStay('prepare the store', send, Number.POSITIVE_INFINITY);
   };
 
   list = (prefix = ''): AsyncIterable<ResourceState> => {
@@ -242,9 +254,18 @@ export class Locks implements LockManager {
     const { backend } = this.#core;
     const { forceRelease } = backend;
     if (forceRelease === undefined) throw this.#core.unsupported('forceRelease()', name);
-    return this.#core.ask('release by force', name, OPERATOR_CALL_MS, async (call) =>
-      (await forceRelease.call(backend, name, acquisitionId, call)).map(readableHolder),
-    );
+    return this.#core.ask('release by force', name, async (call) => {
+      const end = (id?: string) => forceRelease.call(backend, name, id, call);
+      let ended = await end(acquisitionId);
+      if (ended.length === 0 && acquisitionId !== undefined) {
+        // The id may be that of a lease on its way, which the store has under an id with a secret part.
+        const { holders } = await backend.inspect(name, call, { waiters: false });
+        const transferred = holders.find((holder) => readableHolder(holder).acquisitionId === acquisitionId);
+        if (transferred !== undefined && isTransferred(transferred.acquisitionId))
+          ended = await end(transferred.acquisitionId);
+      }
+      return ended.map(readableHolder);
+    });
   };
 
   readonly detached = runOutside;
@@ -268,7 +289,7 @@ export class Locks implements LockManager {
     const call: Call = {
       now: () => core.now(),
       get deadline() {
-        return core.now() + OPERATOR_CALL_MS;
+        return core.now() + core.answerMs;
       },
       signal: end.signal,
     };
@@ -277,7 +298,7 @@ export class Locks implements LockManager {
     try {
       for (;;) {
         // Each page has its own limit: the time that the reader takes between them is not the store's.
-        const next = await core.ask('list locks', undefined, OPERATOR_CALL_MS, async () => {
+        const next = await core.ask('list locks', undefined, async () => {
           states ??= core.backend.list?.(prefix, call)[Symbol.asyncIterator]();
           return states?.next();
         });
@@ -298,13 +319,14 @@ export class Locks implements LockManager {
     what: string,
     options: LockOptions | undefined,
   ): ResourceLock {
-    this.#check(name, mode.kind, what);
+    this.#check(name, mode.kind, what, options);
     return new ResourceLock(this.#core, name, mode, this.#resolve(caller, options));
   }
 
-  #check(name: string, kind: LockMode['kind'], what: string): void {
+  #check(name: string, kind: LockMode['kind'], what: string, options: LockOptions | undefined): void {
     // A new lock object is not refused while the manager drains: a lease may be re-entered by it.
     this.#core.assertOpen(checkName(name), CLOSED);
+    refuseOwnName(name, options);
     if (!this.capabilities.modes.includes(kind)) throw this.#core.unsupported(what, name);
   }
 

@@ -4,13 +4,19 @@ import type { LossReason } from './backend/types.ts';
 export type LockErrorCode =
   /** The lock was busy until `waitMs` was over. The message names the holder. */
   | 'LOCK_TIMEOUT'
-  /** As many wait for the lock as `maxWaiters` allows. */
+  /** The lock is busy, and the call does not wait: `waitMs` 0, or `whenContended: 'refuse'`. The message names the holder. */
   | 'LOCK_CONTENDED'
+  /** As many wait for the lock as `maxWaiters` allows, or as the store has room for. */
+  | 'LOCK_QUEUE_FULL'
   /** A newer call of `newestWins` of `@locks/once` waits for the lock. */
   | 'LOCK_SUPERSEDED'
+  /** A slot of `once` of `@locks/once` lies in the future of the store: the clock that gave it is ahead. Nothing ran, nothing was recorded. */
+  | 'LOCK_CLOCK_SKEW'
   /** The lease ended before its release; `reason` says why. Another process may hold the lock. */
   | 'LOCK_LOST'
-  /** The lease was used after its own release or hand-over, or the lease of a ticket is not held any more. */
+  /** The lease is held, for less time than `assertValid(minRemainingMs)` asks for. */
+  | 'LOCK_EXPIRES_SOON'
+  /** The lease was used after its own release or transfer, or the lease of a ticket is not held any more. */
   | 'LOCK_NOT_HELD'
   /** The nested acquire would wait for itself, or upgrade a shared lease. */
   | 'LOCK_REENTRANT'
@@ -22,18 +28,18 @@ export type LockErrorCode =
   | 'LOCK_BACKEND'
   /** A name, option or backend object is wrong; nothing was sent. */
   | 'LOCK_INVALID_ARGUMENT'
-  /** The lock manager or the backend is closed, or closes. */
+  /** The lock manager, the backend or the client under it is closed, or closes. */
   | 'LOCK_CLOSED';
 
 /** The details of a new {@link LockError}, besides code and message. */
 export interface LockErrorDetails {
   /** The name of the lock. */
-  readonly resource?: string | undefined;
+  readonly lockName?: string | undefined;
   /** The `name` of the backend. */
   readonly backend?: string | undefined;
   /** The error of the store or of the caller behind this one. */
   readonly cause?: unknown;
-  /** Why a lease was lost, with `LOCK_LOST`. Absent when `assertValid(ms)` found too little time left. */
+  /** Why a lease was lost, with `LOCK_LOST`. */
   readonly reason?: LossReason | undefined;
 }
 
@@ -60,25 +66,25 @@ export class LockError extends Error {
   /** The kind of failure. */
   readonly code: LockErrorCode;
   /** The name of the lock; `undefined` where no lock is concerned. */
-  declare readonly resource: string | undefined;
+  declare readonly lockName: string | undefined;
   /** The `name` of the backend; `undefined` where no backend is concerned. */
   declare readonly backend: string | undefined;
-  /** Why a lease was lost, with `LOCK_LOST`. `undefined` when `assertValid(ms)` found too little time left. */
+  /** Why a lease was lost, with `LOCK_LOST`; otherwise `undefined`. */
   declare readonly reason: LossReason | undefined;
-  /** The value of the work, with `LOCK_LOST` from a `run` whose work had succeeded. */
+  /** The value of the work that had succeeded: with `LOCK_LOST` from a `run`, and where `coalesce` of `@locks/once` cannot store it. */
   declare readonly result?: unknown;
 
   static {
     // The prototype has these properties: so every error has them, and is printed without those that do not concern it.
-    Object.assign(this.prototype, { resource: undefined, backend: undefined, reason: undefined });
+    Object.assign(this.prototype, { lockName: undefined, backend: undefined, reason: undefined });
   }
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
     // `Error` takes only a cause that is there.
     super(message, details);
     this.code = code;
-    const { resource, backend, reason } = details;
-    if (resource !== undefined) this.resource = resource;
+    const { lockName, backend, reason } = details;
+    if (lockName !== undefined) this.lockName = lockName;
     if (backend !== undefined) this.backend = backend;
     if (reason !== undefined) this.reason = reason;
     Object.defineProperty(this, brand, { value: true });
@@ -104,8 +110,8 @@ export function lostWithResult(lost: LockError, result: unknown): LockError {
 }
 
 /** The error for an argument that a function does not take: `LOCK_INVALID_ARGUMENT`. */
-export function invalidArgument(message: string, resource?: string): LockError {
-  return new LockError('LOCK_INVALID_ARGUMENT', message, { resource });
+export function invalidArgument(message: string, lockName?: string): LockError {
+  return new LockError('LOCK_INVALID_ARGUMENT', message, { lockName });
 }
 
 /** A refusal that names an argument, what is allowed for it, and the value that was given. */
@@ -117,19 +123,27 @@ export function mustBe(what: string, allowed: string, value: unknown): LockError
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      // An address in the wrong place may have a password, which must not get into logs.
-      return quote(value.replace(/:\/\/.*@/, '://…@'));
+      return quote(withoutPassword(value));
     case 'bigint':
       return `${value}n`;
     case 'function':
     case 'symbol':
       return `a ${typeof value}`;
     case 'object':
-      if (Array.isArray(value)) return 'an array';
+      if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
+      if (value instanceof Promise) return 'a promise: await it first';
       return value === null ? 'null' : `an object of ${value.constructor?.name || 'no class'}`;
     default:
       return String(value);
   }
+}
+
+/** An address in the wrong place may have a password, which must not get into logs. */
+function withoutPassword(text: string): string {
+  return text
+    .replace(/:\/\/.*@/, '://…@')
+    .replace(/^[^\s/@]*:.*@/, '…@')
+    .replace(/\b(pass\w*|pwd|secret|token)=[^&;\s]+/gi, '$1=…');
 }
 
 /** The message of an error. One that stands for several, as for several addresses of a name, has an empty message itself. */

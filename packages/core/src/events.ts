@@ -7,10 +7,10 @@ import {
 } from 'node:diagnostics_channel';
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 
-/** The fields of every event but `locks:fence-rejected`. Times are milliseconds. */
+/** The fields of every event but `locks:fence-rejected` and `locks:slot-ahead`. Times are milliseconds. */
 export interface LockEvent {
   /** The name of the lock. */
-  readonly resource: string;
+  readonly name: string;
   /** The `name` of the backend. */
   readonly backend: string;
   /** The identity of the acquisition in the store. */
@@ -63,12 +63,26 @@ export interface LockEvents {
   'locks:renewed': LockEvent & ShareOfValidity;
   /** A renewal got no clear answer. It is repeated until the lease ends. */
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
-  /** A release got no answer, or a disposal found the lease lost. */
+  /** A release got no answer. The lease ends by its ttl. */
   'locks:release-failed': LockEvent & { readonly error: unknown };
   /** An abandoned acquisition could not be removed from the store. That is repeated until its ttl is over, when it ends there. */
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
   /** A lease without `maxHoldMs` is held for more than 2 × ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
+  /**
+   * The slot store of `once` has a slot that lies in the future, and keeps all machines from running the work until that slot is over:
+   * `resetSlot` of `@locks/once` ends that.
+   */
+  'locks:slot-ahead': {
+    /** The name of the work and of its lock. */
+    readonly name: string;
+    /** The slot of the call that did not run. */
+    readonly slot: string;
+    /** The recorded slot. */
+    readonly recordedSlot: string;
+    /** The machine that recorded it, as its `label` says. */
+    readonly recordedBy: string;
+  };
   /** A fenced write was refused: `target` has a newer token than `token`. */
   'locks:fence-rejected': {
     readonly backend: string;
@@ -92,7 +106,7 @@ interface ShareOfValidity {
  * ```ts
  * import { tracingChannel } from 'node:diagnostics_channel';
  * import type { LockTrace } from '@locks/core';
- * tracingChannel<unknown, LockTrace>('locks:run').start.subscribe((message) => console.log((message as LockTrace).resource));
+ * tracingChannel<unknown, LockTrace>('locks:run').start.subscribe((message) => console.log((message as LockTrace).name));
  * ```
  */
 export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
@@ -114,7 +128,7 @@ export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
  * @returns a function that ends the subscription
  * @example
  * ```ts
- * const stop = onLockEvent('locks:lost', ({ resource, reason }) => logger.error({ resource, reason }, 'lock lost'));
+ * const stop = onLockEvent('locks:lost', ({ name, reason }) => logger.error({ name, reason }, 'lock lost'));
  * stop();
  * ```
  */
@@ -151,7 +165,7 @@ export function identityOf(
   { resource, acquisitionId, label, mode }: AcquireRequest,
   backend: string,
 ): LockEvent {
-  return { resource, backend, acquisitionId, label, mode };
+  return { name: resource, backend, acquisitionId, label, mode };
 }
 
 export function publish<Name extends keyof LockEvents>(name: Name, message: LockEvents[Name]): void {

@@ -9,17 +9,16 @@ export {
 export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
 export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
 export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
-export { Locked, locked, type LockedDecorator, type LockedOptions, type LockKey } from './compose/locked.ts';
+export { Locked, locked, type LockedDecorator, type LockedOptions, type LockName } from './compose/locked.ts';
 export type { ReadWriteLock } from './compose/read-write-lock.ts';
 export type { PermitOptions, Semaphore } from './compose/semaphore.ts';
 export type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';
 export type { HoldsNothingYet, Lock } from './lock.ts';
-export type { AcquireOptions, LockOptions } from './options.ts';
+export type { AcquireOptions, LockOptions, ManagerOptions, TryAcquireOptions } from './options.ts';
 export type {
   BackendCapabilities,
   BackendFeature,
   Holder,
-  LockBackend,
   LockMode,
   LossReason,
   ResourceState,

@@ -1,6 +1,11 @@
 import type { BackendCapabilities, LockMode } from './backend/types.ts';
 
-/** A lease of any backend: the right to a lock until its release, expiry or loss. */
+/**
+ * A lease of any backend: the right to a lock until its release, expiry or loss.
+ *
+ * `await using` releases it, and throws `LOCK_LOST` where it was lost before the block ended. Where the block throws too, JavaScript
+ * throws a `SuppressedError`: its `error` is the loss, its `suppressed` the error of the block.
+ */
 export interface BaseLease extends AsyncDisposable {
   /** The name of the resource. */
   readonly name: string;
@@ -12,26 +17,29 @@ export interface BaseLease extends AsyncDisposable {
   readonly holdCount: number;
   /** How long the lease is valid without another renewal, in milliseconds; 0 when released or lost. */
   readonly validForMs: number;
-  /** Aborts with a `LOCK_LOST` error when the lease is lost. A release does not abort it. */
+  /**
+   * Aborts with a `LOCK_LOST` error when the lease is lost, and in a `run` with the reason of its option `signal`, when that aborts. A
+   * release does not abort it.
+   */
   readonly signal: AbortSignal;
   /**
    * Throws unless the lease is valid for more than `minRemainingMs`. Call it right before an effect.
    * @param minRemainingMs - milliseconds; default 0
-   * @throws LockError `LOCK_LOST`, without a `reason` when too little time is left; `LOCK_NOT_HELD` after a release
+   * @throws LockError `LOCK_LOST`; `LOCK_EXPIRES_SOON` when too little time is left; `LOCK_NOT_HELD` after a release
    */
-  assertValid(minRemainingMs?: number): void;
+  assertValid(this: object, minRemainingMs?: number): void;
   /**
    * Moves the end of the lease to `ttlMs` from now, and uses this ttl for later renewals. While a shorter renewal has no answer, the
    * shorter time counts: the store may execute both in any order.
    * @param ttlMs - milliseconds; default: the present ttl
    * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_INVALID_ARGUMENT`; `LOCK_BACKEND` without a clear answer (the lease stays)
    */
-  renew(ttlMs?: number): Promise<void>;
+  renew(this: object, ttlMs?: number): Promise<void>;
   /**
    * Releases this handle. The last handle releases the lease at the store. A second call does nothing.
    * @throws LockError `LOCK_LOST` if the lease was lost before; `LOCK_BACKEND` without an answer (the lease ends by its ttl)
    */
-  release(): Promise<void>;
+  release(this: object): Promise<void>;
 }
 
 /** A lease with a fencing token where the backend has tokens. */
@@ -58,7 +66,7 @@ export interface Downgradable {
    * `LOCK_BACKEND` the lease may be of either kind: call again, or release it.
    * @throws LockError `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_BACKEND`; `LOCK_REENTRANT` while other handles are not released
    */
-  downgrade(): Promise<void>;
+  downgrade(this: object): Promise<void>;
 }
 
 /** The lease that a backend with these capabilities gives. */

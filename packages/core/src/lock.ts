@@ -8,14 +8,22 @@ import { acquireTracing, type LockTrace, runTracing, traced } from './events.ts'
 import type { BaseLease, Lease } from './lease.ts';
 import { releaseIfAborted, LeaseHandle } from './lease/lease-handle.ts';
 import type { ManagerCore } from './manager-core.ts';
-import { ACQUIRE_TABLE, type AcquireOptions, type ResolvedOptions, resolveOptions } from './options.ts';
+import {
+  ACQUIRE_TABLE,
+  type AcquireOptions,
+  type ResolvedOptions,
+  resolveOptions,
+  TRY_TABLE,
+  type TryAcquireOptions,
+} from './options.ts';
 import { holdAndWork } from './run.ts';
 import { enclosingScope } from './scope/context.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
 // setup: declare function deduct(token: bigint): Promise<void>;
 /**
- * The lock on one name. Creating it sends nothing. `const { run } = lock` does not work: its methods need their object.
+ * The lock on one name. Creating it sends nothing. Its methods, and those of a lease, need their object: the types refuse a call of
+ * what `const { run } = lock` gives. Functions of a manager may be taken from it.
  *
  * @example
  * ```ts
@@ -31,27 +39,28 @@ export interface Lock<L extends BaseLease = Lease> {
   readonly mode: LockMode;
   /**
    * Waits for the lock, for up to `waitMs`. The caller releases the lease; prefer `run`.
-   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_CONTENDED` with `maxWaiters`, `LOCK_BACKEND`, `LOCK_CONFLICT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`,
+   * @throws LockError `LOCK_TIMEOUT` after `waitMs`, `LOCK_CONTENDED` with `waitMs` 0, `LOCK_QUEUE_FULL` with `maxWaiters`, `LOCK_BACKEND`, `LOCK_CONFLICT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`,
    * `LOCK_INVALID_ARGUMENT`, with `within` `LOCK_REENTRANT` and `LOCK_NOT_HELD`; the reason of `signal` when it aborts
    */
-  acquire(options?: AcquireOptions): Promise<L>;
+  acquire(this: object, options?: AcquireOptions): Promise<L>;
   /**
-   * Makes one attempt, and gives `undefined` when the lock is busy. Never queues, never overtakes waiters. `waitMs` limits the store's
-   * answer only.
-   * @throws LockError as `acquire`, but no `LOCK_TIMEOUT`
+   * Makes one attempt, and gives `undefined` when the lock is busy. Never queues, never overtakes waiters: to wait, call
+   * `acquire({ waitMs })`. `answerMs` of the manager limits the store's answer.
+   * @throws LockError as `acquire`, but no `LOCK_TIMEOUT` and no `LOCK_CONTENDED`
    */
-  tryAcquire(options?: AcquireOptions): Promise<L | undefined>;
+  tryAcquire(this: object, options?: TryAcquireOptions): Promise<L | undefined>;
   /**
-   * Acquires, runs `work`, releases in every case, and gives the value of `work`.
+   * Acquires, runs `work`, releases in every case, and gives the value of `work`. While `work` runs, the option `signal` aborts the
+   * `signal` of its lease with its own reason; a loss does so with a `LOCK_LOST` error.
    * @throws LockError as `acquire`; the error of `work`; `LOCK_LOST` if the lease was lost before `work` ended, with its value as
    * `result`
    */
-  run<T>(work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
+  run<T>(this: object, work: (lease: L) => T | Promise<T>, options?: AcquireOptions): Promise<T>;
   /**
    * Shows who holds the lock and who waits.
    * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`
    */
-  inspect(): Promise<ResourceState>;
+  inspect(this: object): Promise<ResourceState>;
 }
 
 /**
@@ -64,7 +73,7 @@ export interface HoldsNothingYet {
 }
 
 /** The manager of a lock, and the lock's options: `all` needs them to take several locks in one step. */
-export interface LockParts {
+export interface LockInternals {
   readonly core: ManagerCore;
   readonly options: ResolvedOptions;
 }
@@ -85,7 +94,7 @@ export class ResourceLock implements Lock {
     this.#assertCountsWaiters(options);
   }
 
-  get parts(): LockParts {
+  get internals(): LockInternals {
     return { core: this.#core, options: this.#options };
   }
 
@@ -95,15 +104,16 @@ export class ResourceLock implements Lock {
       : this.#acquire('acquire()', options, false);
   }
 
-  tryAcquire(options?: AcquireOptions): Promise<Lease | undefined> {
+  tryAcquire(options?: TryAcquireOptions): Promise<Lease | undefined> {
     return acquireTracing.hasSubscribers
       ? this.#traceAcquire(() => this.#tryAcquire(options), options)
       : this.#tryAcquire(options);
   }
 
-  async #tryAcquire(options: AcquireOptions | undefined): Promise<LeaseHandle | undefined> {
+  async #tryAcquire(options: TryAcquireOptions | undefined): Promise<LeaseHandle | undefined> {
     const core = this.#core;
-    const resolved = options === undefined ? this.#options : this.#resolve('tryAcquire()', options);
+    const resolved =
+      options === undefined ? this.#options : this.#resolve('tryAcquire()', options, TRY_TABLE);
     if (resolved.within !== undefined) {
       core.assertOpen(this.name, CLOSED);
       const entered = await enterScope(core, this.name, this.mode, resolved, true);
@@ -121,22 +131,26 @@ export class ResourceLock implements Lock {
 
   async #run<T>(work: (lease: Lease) => T | Promise<T>, options: AcquireOptions | undefined): Promise<T> {
     if (typeof work !== 'function') {
-      throw mustBe('What run() works', 'a function', work);
+      throw mustBe('run(): the work', 'a function', work);
     }
     const { reentrant } = this.#options;
     const handle = acquireTracing.hasSubscribers
       ? await this.#traceAcquire(() => this.#acquire('run()', options, reentrant), options)
       : await this.#acquire('run()', options, reentrant);
-    return await holdAndWork(handle, work, reentrant);
+    return await holdAndWork(handle.follow(options?.signal), work, reentrant);
   }
 
   inspect(): Promise<ResourceState> {
     return this.#core.inspect(this.name);
   }
 
-  #resolve(caller: string, options: AcquireOptions): ResolvedOptions {
+  #resolve(
+    caller: string,
+    options: AcquireOptions,
+    table: typeof ACQUIRE_TABLE | typeof TRY_TABLE = ACQUIRE_TABLE,
+  ): ResolvedOptions {
     const { capabilities } = this.#core.backend;
-    const resolved = resolveOptions(ACQUIRE_TABLE, this.#options, options, capabilities.ttl, caller);
+    const resolved = resolveOptions(table, this.#options, options, capabilities.ttl, caller);
     resolved.signal?.throwIfAborted();
     this.#assertCountsWaiters(resolved);
     if (resolved.steal) {
@@ -154,7 +168,7 @@ export class ResourceLock implements Lock {
   }
 
   get #trace(): LockTrace {
-    return { resource: this.name, backend: this.#core.backendName, mode: this.mode };
+    return { name: this.name, backend: this.#core.backendName, mode: this.mode };
   }
 
   #traceAcquire<L extends LeaseHandle | undefined>(

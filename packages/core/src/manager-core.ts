@@ -1,12 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { clientClosedError } from './backend/refuse-after-close.ts';
 import { NoAnswerError } from './backend/time-limit.ts';
-import type { AcquireRequest, Call, LockBackend, LossReason, ResourceState } from './backend/types.ts';
+import type {
+  AcquireRequest,
+  Attempt,
+  Call,
+  Grant,
+  LockBackend,
+  LossReason,
+  ResourceState,
+} from './backend/types.ts';
 import { CallContext, INTERRUPTED } from './call/call-context.ts';
 import { CallDeadlines, CLOSED, DRAINING, NEVER } from './call/call-deadlines.ts';
 import { CallLimit } from './call/call-limit.ts';
 import { FailedAbandons } from './call/failed-abandons.ts';
 import { Failure } from './call/failure.ts';
-import { sendUntilAnswered } from './call/send-until-answered.ts';
+import { reportSilence, sendUntilAnswered } from './call/send-until-answered.ts';
 import {
   isLockError,
   LockError,
@@ -27,10 +36,12 @@ import { ProcessKeepAlive } from './waiting/process-keep-alive.ts';
 /** The most acquires, and the most abandons of acquires that gave up, in flight at once. */
 const ATTEMPTS_AT_ONCE = 256;
 const ABANDONS_AT_ONCE = 128;
-/** How long `close` waits for the backend's own `close`, in milliseconds. */
-const CLOSE_MS = 10_000;
-/** How long a call of an operator may take, in milliseconds. */
-export const OPERATOR_CALL_MS = 10_000;
+/** How long `close` waits for a store that answers nothing, in milliseconds (docs/spec.md §12.7). */
+const CLOSE_MS = 3_000;
+/** The part of that which is left for the backend's own `close`. */
+const BACKEND_CLOSE_MS = 1_000;
+/** The shortest time between two looks at whether the store has been silent for as long. */
+const SHORTEST_CHECK_MS = 10;
 
 /** The state that the locks, leases and waits of one manager share. */
 export class ManagerCore implements LeaseOwner {
@@ -38,7 +49,9 @@ export class ManagerCore implements LeaseOwner {
   readonly clock: Clock;
   readonly monitor: LeaseMonitor;
   readonly deadlines: CallDeadlines;
-  readonly keepAlive = new ProcessKeepAlive();
+  /** How long the store may take to answer a call that waits for no lock, in milliseconds. */
+  readonly answerMs: number;
+  readonly keepAlive: ProcessKeepAlive;
   readonly localQueues = new LocalQueues();
   readonly attempts = new CallLimit(ATTEMPTS_AT_ONCE);
   readonly holderQueries: HolderQueries;
@@ -52,16 +65,25 @@ export class ManagerCore implements LeaseOwner {
   answeredAt = Number.NEGATIVE_INFINITY;
   silentAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void) | undefined;
+  /** When `close` ended the holds. */
+  #endedAt = Number.POSITIVE_INFINITY;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;
   /** Set once the backend is not called any more (docs/spec.md §12.4). */
   #backendClosed = false;
 
-  constructor(backend: LockBackend, clock: Clock = backend.clock ?? new CombinedClock()) {
+  constructor(backend: LockBackend, answerMs: number, clock: Clock = backend.clock ?? new CombinedClock()) {
     this.backend = backend;
+    this.answerMs = answerMs;
     this.clock = clock;
     this.monitor = new LeaseMonitor(backend, clock);
     this.deadlines = new CallDeadlines(clock);
+    this.keepAlive = new ProcessKeepAlive(
+      backend.isClientClosed &&
+        (() => {
+          if (this.#isClientClosed) this.deadlines.interruptUpTo(DRAINING);
+        }),
+    );
     this.#failedAbandons = new FailedAbandons(backend, this.deadlines);
     this.holderQueries = new HolderQueries(backend, this.deadlines, this.attempts, this.monitor);
   }
@@ -83,12 +105,19 @@ export class ManagerCore implements LeaseOwner {
     if (this.deadlines.hasReached(interruptedFromPhase)) throw this.closedError(resource);
   }
 
+  /** The error of a caller who is told that the manager, or the client below it, is closed. */
   closedError(resource?: string): LockError {
+    if (this.#isClientClosed) return clientClosedError(this.backendName, resource);
     return this.error('LOCK_CLOSED', 'The lock manager is closed.', resource);
   }
 
+  get #isClientClosed(): boolean {
+    // A backend that is closed may have closed its client with it.
+    return !this.#backendClosed && (this.backend.isClientClosed?.() ?? false);
+  }
+
   error(code: LockErrorCode, message: string, resource?: string, more?: LockErrorDetails): LockError {
-    return new LockError(code, message, { ...more, resource, backend: this.backend.name });
+    return new LockError(code, message, { ...more, lockName: resource, backend: this.backend.name });
   }
 
   unsupported(what: string, resource?: string): LockError {
@@ -109,6 +138,7 @@ export class ManagerCore implements LeaseOwner {
     cause: unknown,
     request?: AcquireRequest,
   ): LockError {
+    if (this.#isClientClosed) return clientClosedError(this.backendName, resource);
     // The check accepts a LockError of any copy of core: the backend may have been built on another one.
     if (isLockError(cause)) return cause;
     const mayBeUnreachable = cause instanceof NoAnswerError || this.isRetryable(cause);
@@ -126,7 +156,7 @@ export class ManagerCore implements LeaseOwner {
 
   readonly isRetryable = (error: unknown): boolean => {
     try {
-      return this.backend.isRetryable(error);
+      return !this.#isClientClosed && this.backend.isRetryable(error);
     } catch {
       return false;
     }
@@ -140,8 +170,8 @@ export class ManagerCore implements LeaseOwner {
   async ask<T>(
     doing: string,
     resource: string | undefined,
-    limitMs: number,
     send: (call: Call) => T | Promise<T>,
+    limitMs = this.answerMs,
     interruptedFromPhase = DRAINING,
   ): Promise<T> {
     this.assertOpen(resource, interruptedFromPhase);
@@ -154,12 +184,23 @@ export class ManagerCore implements LeaseOwner {
     throw this.backendError(doing, resource, new NoAnswerError(limitMs));
   }
 
+  /** Asks, and keeps the process alive until it has the answer: no timer of a long limit does. */
+  async askAndStay(
+    doing: string,
+    send: (call: Call) => Promise<void>,
+    limitMs: number,
+    interruptedFromPhase?: number,
+  ): Promise<void> {
+    this.keepAlive.enter();
+    await this.ask(doing, undefined, send, limitMs, interruptedFromPhase).finally(() =>
+      this.keepAlive.leave(),
+    );
+  }
+
   /** Gives the holders and the waiters of a resource, for operators. */
   inspect(resource: string): Promise<ResourceState> {
     const read = this.stateReader();
-    return this.ask('inspect', resource, OPERATOR_CALL_MS, async (call) =>
-      read(await this.backend.inspect(resource, call)),
-    );
+    return this.ask('inspect', resource, async (call) => read(await this.backend.inspect(resource, call)));
   }
 
   /**
@@ -179,8 +220,10 @@ export class ManagerCore implements LeaseOwner {
   leaseLost(lease: LeaseState, reason: LossReason): void {
     this.drop(lease);
     lease.onLost?.();
-    // A renewal that got no answer may have run, and keep the resource from others for another ttl (docs/spec.md §2.7).
-    if (reason === 'unconfirmed') this.abandon(lease.grant.request);
+    // A renewal that got no answer may have run, and keep the resource from others for another ttl (docs/spec.md §2.7). A session
+    // keeps a hold whose `maxHoldMs` is over until the session ends (docs/spec.md §4.2).
+    const endsInSession = reason === 'expired' && lease.grant.session !== undefined;
+    if (reason === 'unconfirmed' || endsInSession) this.abandon(lease.grant.request);
     publish('locks:lost', { ...identity(lease), heldMs: this.now() - lease.grantedAt, reason });
   }
 
@@ -207,7 +250,7 @@ export class ManagerCore implements LeaseOwner {
       (call) => this.backend.release(lease.grant, call),
       (answer, sendings) => this.#released(lease, answer, sendings, now),
       now,
-      lease.deadline,
+      lease.keptUntil,
     );
   }
 
@@ -238,7 +281,7 @@ export class ManagerCore implements LeaseOwner {
       if (failed) {
         const { error } = answer;
         publish('locks:abandon-failed', { ...identityOf(request, this.backendName), error });
-        this.#failedAbandons.add(request);
+        this.#failedAbandons.add(request, this.now() + request.ttlMs);
       }
       return !failed;
     };
@@ -263,7 +306,7 @@ export class ManagerCore implements LeaseOwner {
       case 'not-held':
         // After an unanswered sending, `not-held` means that the earlier sending released the lease (docs/spec.md §2.4).
         if (sendings === 1)
-          throw lease.foundLost(this.now() >= lease.deadline ? 'expired' : 'force-released');
+          throw lease.foundLost(this.now() >= lease.deadline ? lease.endByTime : 'force-released');
         break;
       case 'released':
       case 'unknown':
@@ -275,11 +318,31 @@ export class ManagerCore implements LeaseOwner {
     this.#publishReleased(lease, sentAt);
   }
 
-  /** Ends a lease that another process may adopt: nothing renews or releases it from here on. */
-  relinquish(lease: LeaseState): void {
+  /**
+   * Gives the hold of a lease to the id of a ticket, in one step of the store. Nothing renews or releases the lease from here on.
+   *
+   * @throws LockError `LOCK_LOST` if the store no longer had it, `LOCK_BACKEND` if it gave no answer: both ids are abandoned then
+   */
+  transfer(lease: LeaseState, request: AcquireRequest): Promise<Grant> {
+    const now = this.now();
     lease.released = true;
     this.drop(lease);
-    this.#publishReleased(lease, this.now());
+    this.#underWay += 1;
+    const conclude = (answer: Attempt | Failure): Grant => {
+      this.#ended();
+      if (answer instanceof Failure) {
+        // The former id first: a request that arrives late then finds nothing to take over.
+        this.abandon(lease.grant.request);
+        this.abandon(request);
+        throw this.backendError('transfer', request.resource, answer.error);
+      }
+      if (answer.status !== 'granted')
+        throw lease.foundLost(this.now() >= lease.deadline ? 'expired' : 'force-released');
+      this.#publishReleased(lease, now);
+      return answer.grant;
+    };
+    const send = (call: Call): Promise<Attempt> => this.backend.attempt(request, false, call);
+    return sendUntilAnswered(this, send, conclude, now, lease.deadline);
   }
 
   #publishReleased(lease: LeaseState, sentAt: number): void {
@@ -289,8 +352,10 @@ export class ManagerCore implements LeaseOwner {
     publish('locks:released', { ...identity(lease), heldMs, tookMs, ...lease.shareLeft(sentAt) });
   }
 
+  /** Reports a release that got no answer, and repeats it in the background until the lease's end (docs/spec.md §2.5). */
   #releaseFailed(lease: LeaseState, error: LockError): LockError {
     publish('locks:release-failed', { ...identity(lease), error });
+    this.#failedAbandons.add(lease.grant.request, lease.deadline);
     return error;
   }
 
@@ -321,10 +386,45 @@ export class ManagerCore implements LeaseOwner {
     }
     // Callers whose waits were interrupted send their abandons in the microtasks that follow.
     await delay(0);
-    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    const isAnswering = await this.#settled();
     this.#backendClosed = true;
+    if (!isAnswering) await reportSilence(this);
     this.monitor.stop();
-    await this.#waitFor('close', CLOSE_MS, () => this.backend.close()).finally(() => this.deadlines.stop());
+    const limitMs = isAnswering ? CLOSE_MS : BACKEND_CLOSE_MS;
+    await this.askAndStay('close', () => this.backend.close(), limitMs, NEVER).finally(() =>
+      this.deadlines.stop(),
+    );
+  }
+
+  /** When the releases and abandons that the store does not answer are given up, because the manager closes. */
+  get endsAt(): number {
+    return Math.max(this.#endedAt, this.answeredAt) + CLOSE_MS - BACKEND_CLOSE_MS;
+  }
+
+  /** Waits for the answers to all releases and abandons; resolves with whether they came before the store was silent for long. */
+  async #settled(): Promise<boolean> {
+    this.#endedAt = this.now();
+    if (this.#underWay === 0) return true;
+    this.keepAlive.enter();
+    const isSettled = await new Promise<boolean>((resolve) => {
+      let cancel = (): void => {};
+      const check = (dueAt: number): void => {
+        const now = this.now();
+        // The time for which the event loop stood still does not count (docs/spec.md §2.9).
+        this.#endedAt += now - dueAt;
+        const leftMs = this.endsAt - now;
+        if (leftMs <= 0) return resolve(false);
+        const nextAt = now + Math.max(leftMs / 2, SHORTEST_CHECK_MS);
+        cancel = this.deadlines.at(nextAt, () => check(nextAt));
+      };
+      this.#onIdle = () => {
+        cancel();
+        resolve(true);
+      };
+      check(this.#endedAt);
+    });
+    this.keepAlive.leave();
+    return isSettled;
   }
 
   /** Waits until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */
@@ -334,13 +434,7 @@ export class ManagerCore implements LeaseOwner {
       if (this.monitor.leases.size === 0) resolve();
     });
     // Leases that are held when the time is over end in the next step.
-    await this.#waitFor('drain', drainMs, () => drained).catch(() => {});
+    await this.askAndStay('drain', () => drained, drainMs, NEVER).catch(() => {});
     this.deadlines.enter(CLOSED)();
-  }
-
-  /** Waits with a time limit that `close` does not end, and keeps the process alive meanwhile. */
-  async #waitFor(doing: string, limitMs: number, work: () => Promise<void>): Promise<void> {
-    this.keepAlive.enter();
-    await this.ask(doing, undefined, limitMs, work, NEVER).finally(() => this.keepAlive.leave());
   }
 }

@@ -31,6 +31,27 @@ export function checkName(name: unknown): string {
   );
 }
 
+/**
+ * The beginning of names of locks that belong to a function of these packages, as the seats of `newestWins`: an application cannot have
+ * such a lock (docs/spec.md §10.1).
+ */
+export const OWN_NAMES = '@locks/';
+/** The option with which a function of these packages makes such a lock. It is registered: several copies of core may be loaded. */
+export const OWN_LOCK: unique symbol = Symbol.for('@locks/core/own-lock') as never;
+
+/**
+ * Refuses the name of a lock that belongs to a function of these packages, unless that function asks for it.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function refuseOwnName(name: string, options: object | undefined): void {
+  if (!name.startsWith(OWN_NAMES) || (options as { [OWN_LOCK]?: true } | undefined)?.[OWN_LOCK] === true)
+    return;
+  throw invalidArgument(
+    `The lock name ${quote(name)} begins with ${OWN_NAMES}, as only locks of functions of these packages do. Choose another name.`,
+  );
+}
+
 /** Gives a valid label unchanged: well-formed, at most 256 UTF-8 bytes, without control characters. */
 export function checkLabel(label: unknown, what: string): string {
   if (

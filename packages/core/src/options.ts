@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
+import { abortSignal } from './backend/abort-signal.ts';
 import {
-  matching,
   milliseconds,
   oneOf,
   optional,
@@ -23,11 +23,8 @@ export interface LockOptions {
    */
   readonly ttlMs?: number | undefined;
   /**
-   * How long to wait for a busy lock, in milliseconds, calls to the store included. Below `ttlMs` a wait does not outlive a crashed
-   * holder. `Infinity` waits until `signal` aborts.
-   *
-   * 0 makes one attempt, which may take 2 000 ms. `tryAcquire` makes one attempt as well: there `waitMs` limits the store's answer,
-   * at most to the ttl or 10 000 ms.
+   * How long a call may take to get the lock, in milliseconds, calls to the store included. Below `ttlMs` a wait does not outlive a
+   * crashed holder. `Infinity` waits until `signal` aborts. 0 makes one attempt, as `tryAcquire` does without this option.
    * @defaultValue 10 000
    */
   readonly waitMs?: number | undefined;
@@ -37,8 +34,8 @@ export interface LockOptions {
    */
   readonly renewal?: 'auto' | 'manual' | undefined;
   /**
-   * How long automatic renewal goes on, in milliseconds after the grant. Without it, a lease held past 2 × ttl is reported once on
-   * `locks:slow-hold`.
+   * How long automatic renewal goes on, in milliseconds after the grant: the lease is lost within a ttl after that. On a backend with
+   * sessions it is lost, and freed for others, at that time. Without it, a lease held past 2 × ttl is reported once on `locks:slow-hold`.
    * @defaultValue none
    */
   readonly maxHoldMs?: number | undefined;
@@ -53,16 +50,29 @@ export interface LockOptions {
    */
   readonly reentrant?: boolean | undefined;
   /**
-   * How many may wait for the lock, over all processes: an acquire that finds so many waiters rejects with `LOCK_CONTENDED` at once. 0
+   * How many may wait for the lock, over all processes: an acquire that finds so many waiters rejects with `LOCK_QUEUE_FULL` at once. 0
    * to 10 000. Needs the backend's feature `max-waiters`.
    * @defaultValue none
    */
   readonly maxWaiters?: number | undefined;
 }
 
+/** Options of a manager: the defaults of its locks, and what concerns them all. Times are milliseconds. */
+export interface ManagerOptions extends LockOptions {
+  /**
+   * How long the store may take to answer a call that waits for no lock, in milliseconds, from 1 to 3 600 000: `tryAcquire` and an acquire
+   * with `waitMs: 0`, at most for the ttl; `ping`, `inspect`, `isLocked`, `forceRelease`, `resize`, and `list` for each of its pages.
+   * @defaultValue 10 000
+   */
+  readonly answerMs?: number | undefined;
+}
+
 /** Options of one acquire. */
 export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
-  /** Ends the wait: the call rejects with `signal.reason` and leaves nothing in the store. */
+  /**
+   * Ends the wait: the call rejects with `signal.reason` and leaves nothing in the store. In a `run` it then aborts the `signal` of the
+   * lease that the work has, with the same reason.
+   */
   readonly signal?: AbortSignal | undefined;
   /** The lease to re-enter, in turns with its other children. */
   readonly within?: BaseLease | undefined;
@@ -74,13 +84,12 @@ export interface AcquireOptions extends Omit<LockOptions, 'reentrant'> {
   readonly steal?: boolean | undefined;
 }
 
-/** Time limit of a single attempt that has no wait to bound it, in milliseconds. */
-const ATTEMPT_MS = 2_000;
-const LONGEST_ATTEMPT_MS = 10_000;
+/** Options of a single attempt, which waits for nobody. What bounds the store's answer is `answerMs` of the manager. */
+export type TryAcquireOptions = Omit<AcquireOptions, 'waitMs'>;
 
-/** How long a single attempt waits for its answer (docs/spec.md §7.4). After the ttl a grant would be of no use. */
-export function attemptLimitMs(waitMs: number, ttlMs: number): number {
-  return Math.min(waitMs === 0 ? ATTEMPT_MS : waitMs, LONGEST_ATTEMPT_MS, ttlMs);
+/** How long a single attempt waits, for its answer alone (docs/spec.md §7.4). After the ttl a grant would be of no use. */
+export function attemptLimitMs(answerMs: number, ttlMs: number): number {
+  return Math.min(answerMs, ttlMs);
 }
 
 /** Options with every default filled in and every value checked. */
@@ -115,9 +124,16 @@ export const LOCK_TABLE = {
   maxWaiters: optional(wholeNumber(0, 10_000)),
 } satisfies OptionTable<LockOptions>;
 
+/** What `answerMs` is where a manager was given none, in milliseconds. */
+export const ANSWER_MS = 10_000;
+/** The part of a manager's options that `ping` has, too. */
+export const ANSWER_TABLE = { answerMs: optional(milliseconds(1, 3_600_000)) };
+/** Options of a manager. */
+export const MANAGER_TABLE = { ...LOCK_TABLE, ...ANSWER_TABLE } satisfies OptionTable<ManagerOptions>;
+
 const { reentrant: _, maxWaiters, ...SHARED_TABLE } = LOCK_TABLE;
-/** Options of a set of locks. */
-export const ALL_TABLE = { ...SHARED_TABLE, signal: optional(matching('an AbortSignal', isSignal)) };
+/** Options of a multi-lock. */
+export const ALL_TABLE = { ...SHARED_TABLE, signal: optional(abortSignal) };
 /** Options of one acquire. `within` is checked where the lease is re-entered. */
 export const ACQUIRE_TABLE = {
   ...ALL_TABLE,
@@ -126,9 +142,21 @@ export const ACQUIRE_TABLE = {
   steal: optional(oneOf(true, false), false),
 } satisfies OptionTable<AcquireOptions>;
 
+/** Options of a single attempt on a multi-lock. */
+export const TRY_ALL_TABLE = withoutWait(ALL_TABLE);
+/** Options of a single attempt. */
+export const TRY_TABLE = withoutWait(ACQUIRE_TABLE);
+
+function withoutWait<T extends { readonly waitMs: unknown }>(table: T): Omit<T, 'waitMs'> {
+  const { waitMs: _wait, ...others } = table;
+  return others;
+}
+
 const OF_ACQUIRE = 'acquire() and run()';
 /** The functions that have an option which others lack, for messages. */
 export const ELSEWHERE = {
+  waitMs: 'acquire({ waitMs }); createLocks(backend, { answerMs }) bounds the answer of the store',
+  answerMs: 'createLocks()',
   signal: OF_ACQUIRE,
   within: OF_ACQUIRE,
   steal: OF_ACQUIRE,
@@ -158,9 +186,14 @@ export function builtInDefaults(ttl: BackendCapabilities['ttl']): ResolvedOption
  * @throws LockError `LOCK_INVALID_ARGUMENT` naming the option, its value and what is allowed.
  */
 export function resolveOptions(
-  table: typeof LOCK_TABLE | typeof ALL_TABLE | typeof ACQUIRE_TABLE,
+  table:
+    | typeof MANAGER_TABLE
+    | typeof LOCK_TABLE
+    | typeof ALL_TABLE
+    | typeof ACQUIRE_TABLE
+    | typeof TRY_TABLE,
   base: ResolvedOptions,
-  options: LockOptions | AcquireOptions | undefined,
+  options: ManagerOptions | AcquireOptions | undefined,
   ttl: BackendCapabilities['ttl'],
   caller = 'acquire()',
 ): ResolvedOptions {
@@ -181,8 +214,7 @@ export function resolveOptions(
   };
 }
 
-type Read = OptionsRead<typeof SHARED_TABLE> &
-  Partial<OptionsRead<Pick<typeof LOCK_TABLE, 'reentrant' | 'maxWaiters'> & typeof ACQUIRE_TABLE>>;
+type Read = Partial<OptionsRead<typeof LOCK_TABLE & typeof ACQUIRE_TABLE>>;
 
 /** Checks a ttl and rounds it up to the backend's step. */
 export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what = 'ttlMs'): number {
@@ -192,11 +224,6 @@ export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what =
     throw mustBe(what, allowed, value);
   }
   return roundUp(value, ttl.stepMs);
-}
-
-function isSignal(value: unknown): value is AbortSignal {
-  const signal = value as Partial<AbortSignal> | null;
-  return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
 }
 
 function roundUp(value: number, step: number): number {

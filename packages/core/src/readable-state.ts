@@ -1,3 +1,4 @@
+import { shownId } from './acquire/acquisition-id.ts';
 import type { Holder, ResourceState, Waiter } from './backend/types.ts';
 
 /** The state as users get it: it can be converted to JSON, which has no `bigint`, and its times are whole milliseconds. */
@@ -13,6 +14,8 @@ export function readableHolder(holder: Holder): Holder {
   const { heldForMs, expiresInMs } = holder;
   const readable = {
     ...holder,
+    // Who sees a lease on its way must not be able to adopt it (docs/spec.md §19.2).
+    acquisitionId: shownId(holder.acquisitionId),
     ...(heldForMs !== undefined && { heldForMs: Math.floor(heldForMs) }),
     ...(expiresInMs !== undefined && { expiresInMs: Math.ceil(expiresInMs) }),
   };

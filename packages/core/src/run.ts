@@ -1,7 +1,8 @@
-import { isLockError, type LockError, lostWithResult } from './errors.ts';
+import { type LockError, lostWithResult } from './errors.ts';
 import type { Lease } from './lease.ts';
 import type { LeaseHandle } from './lease/lease-handle.ts';
-import { runInside } from './scope/context.ts';
+import { releaseQuietly } from './lease/release-quietly.ts';
+import { runInside, runUnder } from './scope/context.ts';
 
 /** Runs `work` under a lease, and releases the lease afterwards. */
 export function holdAndWork<T>(
@@ -10,7 +11,8 @@ export function holdAndWork<T>(
   reentrant: boolean,
 ): Promise<T> {
   return workAndRelease(
-    () => (reentrant ? runInside(handle.scope, () => work(handle)) : work(handle)),
+    () =>
+      reentrant ? runInside(handle.scope, () => work(handle)) : runUnder([handle.lease], () => work(handle)),
     async () => {
       // The lease stays until children that had entered have left (docs/spec.md §5.4).
       if (handle.hasScope) await handle.scope.close();
@@ -39,14 +41,4 @@ export async function workAndRelease<T>(
   }
   if (loss !== undefined) throw lostWithResult(loss, outcome.value);
   return outcome.value;
-}
-
-/** Releases a lease; returns the loss if it was lost. A release without an answer changes no outcome: an event reports it. */
-export async function releaseQuietly(lease: Lease): Promise<LockError | undefined> {
-  try {
-    await lease.release();
-  } catch (error) {
-    if (isLockError(error, 'LOCK_LOST')) return error;
-  }
-  return undefined;
 }

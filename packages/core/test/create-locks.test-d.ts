@@ -1,4 +1,5 @@
 import { assertType, expectTypeOf } from 'vitest';
+import type { LockBackend } from '../src/backend/index.ts';
 import type {
   BackendCapabilities,
   BaseLease,
@@ -7,7 +8,6 @@ import type {
   Lease,
   LeaseOf,
   Lock,
-  LockBackend,
   LockManager,
   LockManagerOf,
   LockMode,
@@ -118,7 +118,7 @@ export function named(service: { store(token: bigint): Promise<void> }): void {
   const many: LockManager<BaseLease> = createLocks(withPermits);
   void many.semaphore('a', 2);
   expectTypeOf(createLocks(durable)).toEqualTypeOf<LockManagerOf<Durable>>();
-  const stop = onLockEvent('locks:lost', ({ resource, reason, heldMs, label, mode }) => {
+  const stop = onLockEvent('locks:lost', ({ name: resource, reason, heldMs, label, mode }) => {
     expectTypeOf(resource).toEqualTypeOf<string>();
     expectTypeOf(reason).toEqualTypeOf<LossReason>();
     expectTypeOf(heldMs).toEqualTypeOf<number>();
@@ -187,4 +187,26 @@ export async function awaited(): Promise<Lock> {
   // A plain lock may be the value of a promise.
   const plain: Lock = locks.lock('a');
   return plain;
+}
+
+/** A method that is taken from its object would fail: the compiler refuses the call. */
+export async function methods(locks: LockManager<FencedLease>) {
+  // Functions of a manager need no object.
+  const { lock } = locks;
+  const { run, acquire, tryAcquire, inspect } = lock('a');
+  // @ts-expect-error -- a method of a lock is called on the lock
+  await run(() => {});
+  // @ts-expect-error -- a method of a lock is called on the lock
+  await acquire();
+  // @ts-expect-error -- a method of a lock is called on the lock
+  await tryAcquire();
+  // @ts-expect-error -- a method of a lock is called on the lock
+  await inspect();
+  const { release, renew, assertValid } = await lock('a').acquire();
+  // @ts-expect-error -- a method of a lease is called on the lease
+  assertValid();
+  // @ts-expect-error -- a method of a lease is called on the lease
+  await renew();
+  // @ts-expect-error -- a method of a lease is called on the lease
+  await release();
 }

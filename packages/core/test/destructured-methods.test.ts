@@ -10,7 +10,7 @@ test('methods that are taken from a manager work without it', async () => {
       features: ['list', 'force-release'],
     },
     async *list() {
-      yield { resource: 'a', holders: [], waiters: [] };
+      yield { name: 'a', holders: [], waiters: [] };
     },
     forceRelease: () => Promise.resolve([]),
     downgrade: () => Promise.resolve({ status: 'held' }),
@@ -38,10 +38,10 @@ test('methods that are taken from a manager work without it', async () => {
   ]) {
     expect(await one.run(() => 'ran')).toBe('ran');
   }
-  expect(await inspect('a')).toMatchObject({ resource: 'a' });
+  expect(await inspect('a')).toMatchObject({ name: 'a' });
   expect(await isLocked('a')).toBe(false);
   expect((await ping()).tookMs).toBeGreaterThanOrEqual(0);
-  for await (const state of list()) expect(state.resource).toBe('a');
+  for await (const state of list()) expect(state.name).toBe('a');
   expect(await forceRelease('a')).toEqual([]);
   expect(detached(() => 'outside')).toBe('outside');
   await close();

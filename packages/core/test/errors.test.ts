@@ -6,12 +6,12 @@ import { scriptedBackend } from './scripted-backend.ts';
 
 test('an error says what it is by its code, and carries where and why', () => {
   const cause = new Error('cut');
-  const error = new LockError('LOCK_LOST', 'gone', { resource: 'a', backend: 'b', reason: 'expired', cause });
+  const error = new LockError('LOCK_LOST', 'gone', { lockName: 'a', backend: 'b', reason: 'expired', cause });
   expect(error).toBeInstanceOf(Error);
   expect(error).toMatchObject({
     name: 'LockError',
     code: 'LOCK_LOST',
-    resource: 'a',
+    lockName: 'a',
     backend: 'b',
     reason: 'expired',
     cause,
@@ -41,11 +41,11 @@ test.each([
 });
 
 test('the loss that run reports is the loss, with what the work had returned', () => {
-  const loss = new LockError('LOCK_LOST', 'gone', { resource: 'a', backend: 'b', reason: 'taken-over' });
+  const loss = new LockError('LOCK_LOST', 'gone', { lockName: 'a', backend: 'b', reason: 'taken-over' });
   const error = lostWithResult(loss, undefined);
   expect(error).toMatchObject({
     code: 'LOCK_LOST',
-    resource: 'a',
+    lockName: 'a',
     backend: 'b',
     reason: 'taken-over',
     message: 'gone',
@@ -59,7 +59,7 @@ test('what the store throws, whatever it is, stands as cause of LOCK_BACKEND', a
     const backend = scriptedBackend({ inspect: () => Promise.reject(cause) });
     await expect(core.createLocks(backend).inspect('a')).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
-      resource: 'a',
+      lockName: 'a',
       cause,
     });
   }

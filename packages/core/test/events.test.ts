@@ -8,7 +8,7 @@ import { scriptedBackend } from './scripted-backend.ts';
 test('a listener gets the messages of its channel until it is stopped', async () => {
   const locks = locksOn(scriptedBackend());
   const heard: string[] = [];
-  const stop = onLockEvent('locks:acquired', ({ resource }) => heard.push(resource));
+  const stop = onLockEvent('locks:acquired', ({ name }) => heard.push(name));
   await locks.lock('a').acquire();
   stop();
   stop();
@@ -44,7 +44,7 @@ test('locks:gave-up names the holders, and locks:contended can ask for them', as
   const locks = locksOn(
     scriptedBackend({
       attempt: () => Promise.resolve({ status: 'contended' }),
-      inspect: (resource) => Promise.resolve({ resource, holders: [holder], waiters: [] }),
+      inspect: (resource) => Promise.resolve({ name: resource, holders: [holder], waiters: [] }),
     }),
   );
   const asked: Promise<unknown>[] = [];
@@ -74,7 +74,7 @@ test('locks:renewed and locks:released say how much of the lease was left, and o
   const [renewed, released] = [listenTo('locks:renewed'), listenTo('locks:released')];
   const lease = await locksOn(scriptedBackend(), { ttlMs: 30_000 }).lock('a').acquire();
   await pass(10_000);
-  expect(renewed).toMatchObject([{ resource: 'a', remainingMs: 20_000 - 302, validForMs: 30_000 }]);
+  expect(renewed).toMatchObject([{ name: 'a', remainingMs: 20_000 - 302, validForMs: 30_000 }]);
   await lease.renew(3_000);
   await pass(1_000);
   expect(renewed.slice(1)).toMatchObject([
@@ -94,7 +94,7 @@ test('a release without an answer is published once, whoever made it', async () 
   await expect((await locks.lock('a').acquire()).release()).rejects.toMatchObject(failures);
   await (await locks.lock('b').acquire())[Symbol.asyncDispose]();
   await locks.lock('c').run(() => {});
-  expect(failed.map(({ resource }) => resource)).toEqual(['a', 'b', 'c']);
+  expect(failed.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
 });
 
 test('acquire, run and release are traced, and run inside what a subscriber sets', async () => {

@@ -4,7 +4,7 @@ import type { LockBackend } from '../src/backend/types.ts';
 import { Locks } from '../src/create-locks.ts';
 import { isLockError, type LockErrorCode } from '../src/errors.ts';
 import type { LockEvents } from '../src/events.ts';
-import type { LockOptions } from '../src/options.ts';
+import type { ManagerOptions } from '../src/options.ts';
 import { processWide } from '../src/process-wide.ts';
 import type { LeaseMonitor } from '../src/lifetime/lease-monitor.ts';
 
@@ -35,12 +35,18 @@ export function stall(ms: number): void {
   vi.spyOn(performance, 'now').mockImplementation(() => before + ms);
 }
 
+/** The event loop stands still for `ms`: every clock is ahead of the timers from here on, which are late by as much. */
+export function stallLoop(ms: number): void {
+  const before = performance.now.bind(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => before() + ms);
+}
+
 /** Lets resolved promises reach the code that awaits them. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
 
-export function locksOn(backend: LockBackend, options?: LockOptions): Locks {
+export function locksOn(backend: LockBackend, options?: ManagerOptions): Locks {
   return new Locks(backend, options);
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import type { Attempt, Call, ResourceState } from '../src/backend/types.ts';
 import { codeOf, listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
@@ -153,7 +154,7 @@ test('a grant that arrives after the backend was closed is reported, and no call
   turn.give();
   await settled();
   expect(calls).toEqual([]);
-  expect(failures.map(({ resource }) => resource)).toEqual(['attempted', 'queued']);
+  expect(failures.map(({ name }) => name)).toEqual(['attempted', 'queued']);
   expect(failures.map(({ error }) => (error as { code?: string }).code)).toEqual([
     'LOCK_CLOSED',
     'LOCK_CLOSED',
@@ -197,7 +198,11 @@ test('nothing runs on after close', async () => {
 });
 
 test('list gives what the backend lists, and its failure as LOCK_BACKEND', async () => {
-  const states: ResourceState[] = ['a', 'b'].map((resource) => ({ resource, holders: [], waiters: [] }));
+  const states: ResourceState[] = ['a', 'b'].map((resource) => ({
+    name: resource,
+    holders: [],
+    waiters: [],
+  }));
   const cause = new Error('cut');
   const backend = scriptedBackend({
     capabilities: { ...capabilities, features: ['list'] },
@@ -236,13 +241,13 @@ test('a list that gives no answer is given up, and its signal aborts', async () 
   let signal: AbortSignal | undefined;
   const list = async function* (_prefix: string, call: Call): AsyncGenerator<ResourceState> {
     signal = call.signal;
-    yield { resource: 'a', holders: [], waiters: [] };
+    yield { name: 'a', holders: [], waiters: [] };
     await noAnswer<void>();
   };
   const states = locksOn(scriptedBackend({ capabilities: listing, list }))
     .list()
     [Symbol.asyncIterator]();
-  expect((await states.next()).value?.resource).toBe('a');
+  expect((await states.next()).value?.name).toBe('a');
   // However long the reader takes.
   await pass(60_000);
   const next = rejectionOf(states.next());
@@ -255,11 +260,11 @@ test('close ends a list that waits for an answer, and a reader who stops ends th
   let signal: AbortSignal | undefined;
   const list = async function* (_prefix: string, call: Call): AsyncGenerator<ResourceState> {
     signal = call.signal;
-    yield { resource: 'a', holders: [], waiters: [] };
+    yield { name: 'a', holders: [], waiters: [] };
     await noAnswer<void>();
   };
   const locks = locksOn(scriptedBackend({ capabilities: listing, list }));
-  for await (const { resource } of locks.list()) if (resource === 'a') break;
+  for await (const { name } of locks.list()) if (name === 'a') break;
   expect(signal?.aborted).toBe(true);
   const states = locks.list()[Symbol.asyncIterator]();
   await states.next();
@@ -267,3 +272,60 @@ test('close ends a list that waits for an answer, and a reader who stops ends th
   await locks.close();
   expect(await next).toBe('LOCK_CLOSED');
 });
+
+test('close beside a store that answers nothing settles in 3 s, reports what is left, and sends nothing after', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({
+    abandon: () => noAnswer<void>(),
+    release: () => noAnswer<'released'>(),
+    close: () => noAnswer<void>(),
+  });
+  // Its own budget is longer than what close has.
+  Object.assign(backend, { releaseBudgetMs: 20_000 });
+  const failed = listenTo('locks:abandon-failed');
+  const locks = locksOn(backend);
+  const [kept, released] = [await locks.lock('a').acquire(), await locks.lock('b').acquire()];
+  const releasing = rejectionOf(released.release());
+  const closing = watched(locks.close());
+  // The phases of a close are iterations of the event loop, which the fake clock does not move.
+  await delay(20);
+  await pass(2_100);
+  await delay(20);
+  await pass(800);
+  expect(closing.settled).toBe(false);
+  await pass(200);
+  await delay(20);
+  expect(closing.settled).toBe(true);
+  expect(await releasing).toBe('LOCK_BACKEND');
+  expect(failed).toMatchObject([{ name: 'a', acquisitionId: kept.acquisitionId }]);
+  const sent = backend.sent.length;
+  await pass(60_000);
+  expect(backend.sent).toHaveLength(sent);
+});
+
+test('close waits for as long as the store answers, one abandon after the other', async () => {
+  useFakeClock();
+  const answers: (() => void)[] = [];
+  const backend = scriptedBackend({ abandon: () => new Promise<void>((resolve) => answers.push(resolve)) });
+  Object.assign(backend, { releaseBudgetMs: 60_000 });
+  const locks = locksOn(backend);
+  for (const name of ['a', 'b', 'c', 'd']) await locks.lock(name).acquire({ ttlMs: 600_000 });
+  const closing = watched(locks.close());
+  await delay(20);
+  for (let answered = 0; answered < 4; answered += 1) {
+    await pass(1_500);
+    expect(closing.settled).toBe(false);
+    answers.shift()?.();
+    await delay(20);
+  }
+  expect(closing.settled).toBe(true);
+});
+
+function watched(work: Promise<unknown>): { readonly settled: boolean } {
+  const state = { settled: false };
+  const settle = (): void => {
+    state.settled = true;
+  };
+  work.then(settle, settle);
+  return state;
+}

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from './fixture.ts';
+import { listenTo, locksOn, pass, rejectionOf, settled, stallLoop, useFakeClock } from './fixture.ts';
 import {
   answerLater,
   contended,
@@ -62,6 +62,26 @@ test('a listener of the loss that releases the lease, as the loss comes out at a
   expect(lease.holdCount).toBe(0);
 });
 
+test('a release that finds nothing after its session ended says so', async () => {
+  useFakeClock();
+  let end = Number.POSITIVE_INFINITY;
+  const { answer, give } = answerLater<'not-held'>();
+  const backend = scriptedBackend({
+    attempt: async (request, _enqueue, call) => {
+      const attempt = granted(request, call);
+      if (attempt.status !== 'granted') return attempt;
+      return { status: 'granted', grant: { ...attempt.grant, session: { validUntil: () => end } } };
+    },
+    release: () => answer,
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const releasing = lease.release().catch((error: unknown) => error);
+  await pass(10);
+  end = Number.NEGATIVE_INFINITY;
+  give('not-held');
+  expect(await releasing).toMatchObject({ code: 'LOCK_LOST', reason: 'session-lost' });
+});
+
 test('a release that the store refuses at once rejects with the loss', async () => {
   const lost = listenTo('locks:lost');
   const lease = await locksOn(scriptedBackend({ release: () => Promise.resolve('not-held') }))
@@ -98,7 +118,7 @@ test('a release that gets no answer is repeated for about a second, then rejects
   const backend = scriptedBackend({ release: noAnswer });
   const lease = await locksOn(backend).lock('a').acquire();
   const start = performance.now();
-  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_BACKEND', resource: 'a' });
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_BACKEND', lockName: 'a' });
   expect(performance.now() - start).toBeGreaterThan(900);
   expect(performance.now() - start).toBeLessThan(3_000);
   // Three times, unless the event loop stood still meanwhile.
@@ -191,15 +211,15 @@ test('a backend that answers a release with garbage has not released', async () 
   expect(await rejectionOf(lease.release())).toBe('LOCK_BACKEND');
 });
 
-test('disposal releases the lease, and reports what it must not throw', async () => {
-  const failed = listenTo('locks:release-failed');
+test('disposal throws the loss, and keeps the error of the block', async () => {
   const backend = scriptedBackend({ release: () => Promise.resolve('not-held') });
   const work = async (): Promise<void> => {
     await using lease = await locksOn(backend).lock('a').acquire();
     throw new Error(`the body's own error under ${lease.name}`);
   };
-  await expect(work()).rejects.toThrow('the body');
-  expect(failed).toMatchObject([{ resource: 'a', backend: 'scripted', error: { code: 'LOCK_LOST' } }]);
+  const error: unknown = await work().catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ name: 'SuppressedError', error: { code: 'LOCK_LOST' } });
+  expect(String((error as { suppressed: unknown }).suppressed)).toContain('the body');
 });
 
 test('an abandon that gets no answer is repeated, then reported', async () => {
@@ -211,7 +231,7 @@ test('an abandon that gets no answer is repeated, then reported', async () => {
     isRetryable: (reason) => reason === error,
   });
   expect(await rejectionOf(locksOn(backend).lock('a').acquire())).toBe('LOCK_BACKEND');
-  await vi.waitFor(() => expect(failed).toMatchObject([{ resource: 'a', error }]), 3_000);
+  await vi.waitFor(() => expect(failed).toMatchObject([{ name: 'a', error }]), 3_000);
   expect(backend.of('abandon').length).toBeGreaterThanOrEqual(3);
 });
 
@@ -289,7 +309,7 @@ test('while a manager drains, abandons that failed are repeated; once it closes 
   await called.answer;
   // The lease that was held is abandoned as well.
   expect(abandoned()).toHaveLength(3 + 2 + 1);
-  await pass(5_000);
+  await pass(2_000);
   ended.give();
   await closing;
   await pass(60_000);
@@ -321,7 +341,88 @@ test('events of an acquire and of its release have one identity', async () => {
   await pass(250);
   await lease.release();
   await settled();
-  const identity = { resource: 'a', backend: 'scripted', acquisitionId: lease.acquisitionId };
+  const identity = { name: 'a', backend: 'scripted', acquisitionId: lease.acquisitionId };
   expect(acquired).toMatchObject([{ ...identity, waitedMs: 0, fencingToken: lease.fencingToken }]);
   expect(released).toMatchObject([{ ...identity, heldMs: 250 }]);
+});
+
+test.each([1_000, 3_000, 60_000])(
+  'a stall of %i ms right after a release takes nothing from its budget',
+  async (stallMs) => {
+    useFakeClock();
+    const { answer, give } = answerLater<'released'>();
+    const backend = scriptedBackend({ release: () => answer });
+    const lease = await locksOn(backend, { ttlMs: 120_000 }).lock('a').acquire();
+    const releasing = rejectionOf(lease.release());
+    stallLoop(stallMs);
+    await pass(400);
+    give('released');
+    expect(await releasing).toBe('fulfilled');
+  },
+);
+
+test('a release that a client does not send in time because of a stall is sent again', async () => {
+  useFakeClock();
+  let sendings = 0;
+  const backend = scriptedBackend({
+    release: () => {
+      sendings += 1;
+      return sendings === 1 ? Promise.reject(new Error('cut')) : Promise.resolve('released');
+    },
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const releasing = rejectionOf(lease.release());
+  await settled();
+  stallLoop(3_000);
+  await pass(50);
+  expect(await releasing).toBe('fulfilled');
+  expect(sendings).toBe(2);
+});
+
+test('no stall makes a release outlast its lease', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({ release: noAnswer });
+  const lease = await locksOn(backend, { ttlMs: 1_000 }).lock('a').acquire();
+  const releasing = rejectionOf(lease.release());
+  stallLoop(3_000);
+  await pass(400);
+  expect(await releasing).toBe('LOCK_BACKEND');
+  expect(backend.of('release')).toHaveLength(1);
+});
+
+const refused = () => Promise.reject(new Error('refused'));
+
+test('a release that failed is repeated once a second, until the store answers', async () => {
+  useFakeClock();
+  let isDown = true;
+  const backend = scriptedBackend({
+    release: refused,
+    abandon: () => (isDown ? refused() : Promise.resolve()),
+    isRetryable: () => false,
+  });
+  const lease = await locksOn(backend).lock('a').acquire();
+  const failed = listenTo('locks:release-failed');
+  expect(await rejectionOf(lease.release())).toBe('LOCK_BACKEND');
+  expect(backend.of('abandon')).toEqual([]);
+  await pass(3_000);
+  expect(backend.of('abandon').length).toBeGreaterThanOrEqual(2);
+  isDown = false;
+  await pass(1_000);
+  const answered = backend.of('abandon');
+  await pass(20_000);
+  expect(backend.of('abandon')).toEqual(answered);
+  expect(new Set(answered.flatMap(({ ids }) => ids))).toEqual(new Set([lease.acquisitionId]));
+  expect(failed).toHaveLength(1);
+});
+
+test('a release that failed is repeated no longer than its lease lasts', async () => {
+  useFakeClock();
+  const backend = scriptedBackend({ release: refused, abandon: refused, isRetryable: () => false });
+  const startedAt = performance.now();
+  const lease = await locksOn(backend, { ttlMs: 5_000 }).lock('a').acquire();
+  expect(await rejectionOf(lease.release())).toBe('LOCK_BACKEND');
+  await pass(60_000);
+  const sent = backend.of('abandon').map(({ at }) => at - startedAt);
+  expect(sent.length).toBeGreaterThan(1);
+  expect(Math.max(...sent)).toBeLessThan(5_000);
 });

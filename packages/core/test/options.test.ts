@@ -47,7 +47,7 @@ test.each([
   ['within', {}],
   ['within', null],
   ['ttlMs', 0],
-  ['waitMs', -1],
+  ['maxHoldMs', -1],
 ])('an acquire refuses %s of %o, and nothing is sent', async (name, value) => {
   const backend = scriptedBackend();
   const lock = locksOn(backend).lock('a');
@@ -161,10 +161,10 @@ test('the backend is asked with the rounded ttl', async () => {
   expect(backend.of('renew')[0]?.ttlMs).toBe(3_000);
 });
 
-test('a lease that is valid, but for less than asked, says so without a reason of a loss', async () => {
+test('a lease that is valid, but for less than asked, says so, which is no loss', async () => {
   const lease = await locksOn(scriptedBackend()).lock('a', { ttlMs: 1_000 }).acquire();
   expect(() => lease.assertValid(5_000)).toThrow(
-    expect.objectContaining({ code: 'LOCK_LOST', reason: undefined }),
+    expect.objectContaining({ code: 'LOCK_EXPIRES_SOON', reason: undefined }),
   );
   lease.assertValid();
 });
@@ -173,7 +173,7 @@ test.each([Number.NaN, -1, '5', 2 ** 53])('assertValid refuses %o as what must r
   const lease = await locksOn(scriptedBackend()).lock('a').acquire();
   expect(codeOf(() => lease.assertValid(value as number))).toBe('LOCK_INVALID_ARGUMENT');
   expect(codeOf(() => lease.assertValid(1_000))).toBe('nothing thrown');
-  expect(codeOf(() => lease.assertValid(30_000))).toBe('LOCK_LOST');
+  expect(codeOf(() => lease.assertValid(30_000))).toBe('LOCK_EXPIRES_SOON');
 });
 
 test.each([undefined, null, 'work', {}])('run refuses %o as work, and nothing is sent', async (work) => {

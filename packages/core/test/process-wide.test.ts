@@ -26,7 +26,7 @@ test('a lease of another copy is refused as within, with what to do', async () =
   const mine = core.createLocks(backend).lock('a');
   await expect(mine.acquire({ within: theirs })).rejects.toMatchObject({
     code: 'LOCK_INVALID_ARGUMENT',
-    message: expect.stringContaining('this copy of @locks/core'),
+    message: expect.stringContaining('another copy of @locks/core'),
   });
   await theirs.release();
 });

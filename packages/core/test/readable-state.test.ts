@@ -19,12 +19,12 @@ function serving() {
     resize: () => Promise.resolve({ status: 'set' }),
     inspect: (resource) =>
       Promise.resolve({
-        resource,
+        name: resource,
         holders: resource === 'free' ? [] : [Object.freeze(holder)],
         waiters: [{ acquisitionId: 'two', mode: { kind: 'exclusive' } }],
       }),
     list: async function* () {
-      yield { resource: 'a', holders: [holder], waiters: [] };
+      yield { name: 'a', holders: [holder], waiters: [] };
     },
     forceRelease: () => Promise.resolve([holder]),
   });
@@ -35,7 +35,7 @@ test('the answers for operators can be converted to JSON: tokens are decimal str
   const state = await locks.inspect('a');
   expect(state.holders).toEqual([holder]);
   expect(JSON.parse(JSON.stringify(state))).toEqual({
-    resource: 'a',
+    name: 'a',
     holders: [asJson],
     waiters: [{ acquisitionId: 'two', mode: { kind: 'exclusive' } }],
   });
@@ -54,7 +54,7 @@ test('the times of holders and waiters are whole milliseconds', async () => {
   };
   const locks = locksOn({
     ...serving(),
-    inspect: (resource) => Promise.resolve({ resource, ...state }),
+    inspect: (resource) => Promise.resolve({ name: resource, ...state }),
     forceRelease: () => Promise.resolve(state.holders),
   });
   const ended = [{ ...holder, heldForMs: 96, expiresInMs: 29_904 }];
@@ -69,10 +69,10 @@ test('a holder without a token has none as JSON', async () => {
   const { fencingToken: _, ...bare } = holder;
   const locks = locksOn({
     ...serving(),
-    inspect: (resource) => Promise.resolve({ resource, holders: [bare], waiters: [] }),
+    inspect: (resource) => Promise.resolve({ name: resource, holders: [bare], waiters: [] }),
   });
   expect(JSON.parse(JSON.stringify(await locks.inspect('a')))).toEqual({
-    resource: 'a',
+    name: 'a',
     holders: [bare],
     waiters: [],
   });
@@ -85,7 +85,9 @@ test('console.log of a lock says its name and mode, of a manager its backend and
     "PermitLock { name: 'slots', mode: { kind: 'permit', limit: 5, weight: 1 } }",
   );
   expect(inspect(locks)).toBe("{ backend: 'scripted', held: 0, closed: false }");
-  expect(inspect(locks.all([locks.lock('a')]))).toContain("LockSet { locks: [ ResourceLock { name: 'a'");
+  expect(inspect(locks.all([locks.lock('a')]))).toMatch(
+    /^MultiResourceLock \{\s+locks: \[ ResourceLock \{ name: 'a'/,
+  );
   const lease = await locks.lock('sku:42').acquire();
   expect(inspect(locks)).toBe("{ backend: 'scripted', held: 1, closed: false }");
   await lease.release();
@@ -106,7 +108,7 @@ test('console.log and JSON of a lease say its name, mode, token and the time tha
     ),
   );
   const set = await locks.all([locks.lock('b')]).acquire();
-  expect(inspect(set)).toMatch(/^LeaseSet \{\s+leases: \[\s*\{\s+name: 'b'/);
+  expect(inspect(set)).toMatch(/^MultiLeaseHandle \{\s+leases: \[\s*\{\s+name: 'b'/);
   await lease.release();
   expect(JSON.parse(JSON.stringify(lease))).toMatchObject({ validForMs: 0, released: true });
   await locks.close();
@@ -129,28 +131,38 @@ test('ping asks the backend, or inspects a resource where it has no ping, and sa
     ...backend,
     inspect: (resource) => {
       asked.push('inspect');
-      return Promise.resolve({ resource, holders: [], waiters: [] });
+      return Promise.resolve({ name: resource, holders: [], waiters: [] });
     },
   });
   await without.ping();
   expect(asked).toEqual(['ping', 'inspect']);
 });
 
-test('ping rejects with LOCK_BACKEND when the store fails, or does not answer within waitMs', async () => {
+test('ping rejects with LOCK_BACKEND when the store fails, or does not answer within answerMs', async () => {
   const failing = locksOn({ ...serving(), ping: () => Promise.reject(new Error('away')) });
   await expect(failing.ping()).rejects.toMatchObject({
     code: 'LOCK_BACKEND',
     message: expect.stringMatching(/away/) as string,
   });
   const silent = locksOn({ ...serving(), ping: () => noAnswer<void>() });
-  await expect(silent.ping({ waitMs: 20 })).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
-  expect(await rejectionOf(silent.ping({ waitMs: 0 }))).toBe('LOCK_INVALID_ARGUMENT');
+  await expect(silent.ping({ answerMs: 20 })).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+  expect(await rejectionOf(silent.ping({ answerMs: 0 }))).toBe('LOCK_INVALID_ARGUMENT');
   expect(await rejectionOf(silent.ping({ timeoutMs: 5 } as never))).toBe('LOCK_INVALID_ARGUMENT');
+  await expect(silent.ping({ waitMs: 5 } as never)).rejects.toMatchObject({
+    code: 'LOCK_INVALID_ARGUMENT',
+    message: expect.stringContaining('createLocks(backend, { answerMs })'),
+  });
+  const impatient = locksOn(
+    { ...serving(), ping: () => noAnswer<void>(), inspect: noAnswer },
+    { answerMs: 20 },
+  );
+  for (const asked of [impatient.ping(), impatient.inspect('a'), impatient.isLocked('a')])
+    await expect(asked).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
 });
 
 test('the times of holders and waiters are whole milliseconds: none is older, or ends earlier, than it does', async () => {
   const state = {
-    resource: 'a',
+    name: 'a',
     holders: [{ ...holder, heldForMs: 96.087, expiresInMs: 903.913 }],
     waiters: [{ acquisitionId: 'two', mode: holder.mode, waitingForMs: 7.9 }],
   };
@@ -165,7 +177,7 @@ test('a waiter that gave up is shown no longer, while its abandon has no answer 
   let answerAbandon = (): void => {};
   let answerInspect = (): void => {};
   const seen = (resource: string): ResourceState => ({
-    resource,
+    name: resource,
     holders: [holder],
     waiters: [...waiting].map((acquisitionId) => ({ acquisitionId, mode: holder.mode })),
   });

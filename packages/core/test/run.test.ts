@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { asyncContext } from '../src/async-context.ts';
+import type { Lock } from '../src/lock.ts';
 import { listenTo, locksOn, pass, useFakeClock } from './fixture.ts';
-import { noAnswer, scriptedBackend } from './scripted-backend.ts';
+import { capabilities, noAnswer, scriptedBackend } from './scripted-backend.ts';
 
 test('run gives what the work returned, and the lease is released', async () => {
   const backend = scriptedBackend();
@@ -86,7 +86,7 @@ test('a release without an answer leaves the outcome of the work as it is, and i
   const failed = listenTo('locks:release-failed');
   const silent = locksOn(scriptedBackend({ release: noAnswer }), { ttlMs: 60 });
   expect(await silent.lock('a').run(() => 'done')).toBe('done');
-  expect(failed).toMatchObject([{ resource: 'a', backend: 'scripted', error: { code: 'LOCK_BACKEND' } }]);
+  expect(failed).toMatchObject([{ name: 'a', backend: 'scripted', error: { code: 'LOCK_BACKEND' } }]);
   await expect(silent.lock('a').run(() => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(failed).toHaveLength(2);
 });
@@ -103,25 +103,55 @@ test('work may release early, and run does not complain', async () => {
   expect(backend.of('release')).toHaveLength(1);
 });
 
-test('without reentrant no asynchronous context is touched', async () => {
-  const { AsyncLocalStorage } = await import('node:async_hooks');
-  const used: unknown[] = [];
-  const { run } = AsyncLocalStorage.prototype;
-  const { storage } = asyncContext;
-  // As in a process where nothing was ever reentrant.
-  asyncContext.storage = undefined;
-  AsyncLocalStorage.prototype.run = function (this: unknown, ...args: unknown[]): never {
-    used.push(args);
-    return Reflect.apply(run, this, args) as never;
-  } as typeof run;
-  try {
-    const locks = locksOn(scriptedBackend());
-    await locks.lock('a').run(() => locks.lock('b').run(() => locks.detached(() => 'done')));
-    expect(used).toEqual([]);
-    await locks.lock('c', { reentrant: true }).run(() => 'done');
-    expect(used).toHaveLength(1);
-  } finally {
-    AsyncLocalStorage.prototype.run = run;
-    asyncContext.storage = storage;
-  }
+test.each(['a lock', 'readers', 'a writer', 'permits', 'several locks', 'several, one of them reentrant'])(
+  'the signal of the caller aborts the one that the work sees, with its reason: %s',
+  async (which) => {
+    const backend = scriptedBackend({
+      capabilities: { ...capabilities, modes: ['exclusive', 'shared', 'permit'] },
+      downgrade: () => Promise.resolve({ status: 'held' }),
+      resize: () => Promise.resolve({ status: 'set' }),
+    });
+    const locks = locksOn(backend);
+    const [one, two] = [locks.lock('a', { reentrant: which.endsWith('reentrant') }), locks.lock('b')];
+    const single: Record<string, Pick<Lock, 'run'>> = {
+      'a lock': one,
+      readers: locks.readWriteLock('a').read,
+      'a writer': locks.readWriteLock('a').write,
+      permits: locks.semaphore('a', 2),
+    };
+    const caller = new AbortController();
+    const reason = new Error('the request was cancelled');
+    const lock = single[which] ?? locks.all([one, two]);
+    const ran = lock.run(
+      async ({ signal }) => {
+        expect(signal.aborted).toBe(false);
+        caller.abort(reason);
+        expect(signal.reason).toBe(reason);
+        return backend.of('release').length;
+      },
+      { signal: caller.signal },
+    );
+    // The work decides what it makes of that; until its end nothing is released.
+    expect(await ran).toBe(0);
+    expect(backend.of('release')).toHaveLength(which in single ? 1 : 2);
+  },
+);
+
+test('a loss during the work aborts with its own reason, whatever the signal of the caller', async () => {
+  const backend = scriptedBackend({
+    renew: () => Promise.resolve([{ status: 'lost', reason: 'taken-over' }]),
+  });
+  const caller = new AbortController();
+  const ran = locksOn(backend)
+    .lock('a')
+    .run(
+      async (lease) => {
+        await lease.renew().catch(() => undefined);
+        expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
+        caller.abort(new Error('later'));
+        expect(lease.signal.reason).toMatchObject({ code: 'LOCK_LOST' });
+      },
+      { signal: caller.signal },
+    );
+  await expect(ran).rejects.toMatchObject({ code: 'LOCK_LOST' });
 });

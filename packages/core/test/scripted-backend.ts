@@ -71,7 +71,7 @@ export function scriptedBackend(script: Partial<LockBackend> = {}): ScriptedBack
     spec: 'locks-backend/1',
     name: 'scripted',
     capabilities,
-    inspect: (resource) => Promise.resolve({ resource, holders: [], waiters: [] }),
+    inspect: (resource) => Promise.resolve({ name: resource, holders: [], waiters: [] }),
     isRetryable: () => true,
     close: () => Promise.resolve(),
     ...script,

@@ -8,19 +8,21 @@ import {
   PutItemCommand,
   ScanCommand,
 } from '@aws-sdk/client-dynamodb';
-import type {
-  RecordClock,
-  RecordPace,
-  RecordsRead,
-  RecordStore,
-  RecordWrite,
-  RecordWritten,
-  RequestLimit,
-  StoredRecord,
+import {
+  clockOf,
+  type RecordClock,
+  type RecordPace,
+  type RecordsRead,
+  type RecordStore,
+  type RecordWrite,
+  type RecordWritten,
+  type RequestLimit,
+  type StoredRecord,
 } from '@locks/record-protocol';
 import { watchAnswerTime } from './answer-time.ts';
 import { explained, isRetryableDynamodbError } from './dynamodb-errors.ts';
 import { type CheckedDynamodbOptions, VALUE, VERSION } from './options.ts';
+import { prepareTable } from './prepare-table.ts';
 
 type Item = Record<string, AttributeValue>;
 type Command = GetItemCommand | BatchGetItemCommand | PutItemCommand | DeleteItemCommand | ScanCommand;
@@ -35,6 +37,8 @@ interface Answer {
 
 /** An item has at most 400 KB with the names of its attributes. The longest key is some 1 000 bytes. */
 const MOST_BYTES = 400 * 1_024 - 4_096;
+/** `Date` has whole seconds. */
+const STEP_MS = 1_000;
 const MIN_POLL_MS = 10;
 const UNPROCESSED_PAUSE_MS = 20;
 
@@ -43,14 +47,17 @@ export class DynamodbStore implements RecordStore {
   readonly name = 'dynamodb';
   readonly maxValueBytes = MOST_BYTES;
   readonly pace: RecordPace;
-  readonly clock?: RecordClock;
+  readonly clock: RecordClock;
   readonly #options: CheckedDynamodbOptions;
 
+  /** The latest time that DynamoDB has told, in milliseconds since 1970. */
+  #toldNow = 0;
+
   constructor(options: CheckedDynamodbOptions) {
-    const { clock, skewMs, maxPollMs, waiterTtlMs } = options;
+    const { maxPollMs, waiterTtlMs } = options;
     this.#options = options;
-    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, aliveMs: waiterTtlMs };
-    if (clock !== undefined) this.clock = { stepMs: 1_000, skewMs };
+    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, waiterTtlMs };
+    this.clock = clockOf(options, STEP_MS);
   }
 
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
@@ -83,6 +90,10 @@ export class DynamodbStore implements RecordStore {
       yield* (answer.Items ?? []).map(recordOf).filter((record) => record !== undefined);
       from = answer.LastEvaluatedKey;
     } while (from !== undefined);
+  }
+
+  async prepare({ signal }: { readonly signal?: AbortSignal }): Promise<void> {
+    await prepareTable(this.#options, signal);
   }
 
   isRetryable(error: unknown): boolean {
@@ -132,7 +143,9 @@ export class DynamodbStore implements RecordStore {
     };
     if (value === undefined) return new DeleteItemCommand({ ...conditions, Key: this.#keyOf(key) });
     // The whole item is replaced: one that is not idle any more loses its expiry.
-    const expiry = { [ttlAttribute]: { N: String(Math.ceil((Date.now() + idleTtlMs) / 1_000)) } };
+    // A clock that is behind would let DynamoDB delete the item too early.
+    const now = Math.max(Date.now(), this.#toldNow);
+    const expiry = { [ttlAttribute]: { N: String(Math.ceil((now + idleTtlMs) / 1_000)) } };
     const item = { [VERSION]: { S: version }, [VALUE]: { B: value }, ...(isIdle && expiry) };
     return new PutItemCommand({ ...conditions, Item: { ...this.#keyOf(key), ...item } });
   }
@@ -141,10 +154,12 @@ export class DynamodbStore implements RecordStore {
   async #send(any: Command, limit: RequestLimit) {
     // The types of the SDK know one command at a time.
     const command = any as GetItemCommand;
-    const time = this.clock && watchAnswerTime(command);
+    const time = watchAnswerTime(command);
     const told = (): { now?: number } => {
-      const now = time?.();
-      return now === undefined ? {} : { now };
+      const now = time();
+      if (now === undefined) return {};
+      this.#toldNow = Math.max(this.#toldNow, now);
+      return { now };
     };
     try {
       const options = { abortSignal: limit.signal };
@@ -158,7 +173,9 @@ export class DynamodbStore implements RecordStore {
   }
 }
 
+/** The record in an item. What something else has written is a record without content, which is none of a lock. */
 function recordOf(item: Item | undefined): StoredRecord | undefined {
-  const { [VALUE]: value, [VERSION]: version } = item ?? {};
-  return value?.B && version?.S ? { value: value.B, version: version.S } : undefined;
+  if (item === undefined) return undefined;
+  const { [VALUE]: value, [VERSION]: version } = item;
+  return { value: value?.B ?? new Uint8Array(), version: version?.S ?? '' };
 }

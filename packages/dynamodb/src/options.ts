@@ -1,20 +1,17 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import {
   invalidArgument,
-  matching,
   milliseconds,
-  oneOf,
   optional,
   type OptionTable,
+  readClient,
   readOptions,
   text,
 } from '@locks/core/backend';
-import { prefixOption } from '@locks/record-protocol';
+import { expiryOption, prefixOption, skewOption } from '@locks/record-protocol';
 
 /** The options of `dynamodbBackend`. */
 export interface DynamodbBackendOptions {
-  /** A client of `@aws-sdk/client-dynamodb`, or a document client made from one. The backend never destroys it. */
-  readonly client: DynamoDBClient;
   /** The name of the table, or its ARN. Its partition key is {@link keyAttribute}, a string, and it has no sort key. */
   readonly table: string;
   /**
@@ -36,21 +33,22 @@ export interface DynamodbBackendOptions {
    */
   readonly idleTtlMs?: number;
   /**
-   * The start of all keys, at most 128 characters. Locks with different prefixes have nothing in common.
+   * The start of all keys, at most 128 characters without `lock/`, which stands between them and the name. Locks with different
+   * prefixes have nothing in common.
    *
    * @defaultValue `'locks/'`
    */
   readonly prefix?: string;
   /**
-   * `'date-header'`: the `Date` header of the answers is the clock by which the holds of dead processes end, for a process too that
-   * has just started. Without it such a hold ends for a process that has watched it for its ttl.
+   * `'clock'`: the lock of a dead holder is free by the time that the `Date` header of DynamoDB's answers tells, for a process too that has just started.
+   * `'observed'`: only for a process that has seen it unchanged for its ttl; one that lives or waits for less never gets it. The same in
+   * all processes.
    *
-   * @defaultValue none
+   * @defaultValue `'clock'`
    */
-  readonly clock?: 'date-header';
+  readonly expiry?: 'clock' | 'observed';
   /**
-   * How far apart the clocks of the servers of DynamoDB may be, in milliseconds, 0 to 60000. Holds of dead processes end that much
-   * later. For the clock `'date-header'`.
+   * How far apart the clocks of the servers may be, in milliseconds, 0 to 60000. The locks of dead holders are free that much later.
    *
    * @defaultValue 1000
    */
@@ -77,7 +75,7 @@ export interface CheckedDynamodbOptions {
   readonly ttlAttribute: string;
   readonly idleTtlMs: number;
   readonly prefix: string;
-  readonly clock: 'date-header' | undefined;
+  readonly expiry: 'clock' | 'observed';
   readonly skewMs: number;
   readonly maxPollMs: number;
   readonly waiterTtlMs: number;
@@ -90,7 +88,6 @@ export const VALUE = 'value';
 const attribute = text('1 to 255 characters', /^[^]{1,255}$/);
 
 const TABLE = {
-  client: matching('a DynamoDBClient of @aws-sdk/client-dynamodb', isClient),
   table: text(
     'the name of a table (3 to 255 characters of A-Z a-z 0-9 _ . -), or its ARN',
     /^(?:[\w.-]{3,255}|arn:[\w-]+:dynamodb:[\w-]+:\d+:table\/[\w.-]{3,255})$/,
@@ -99,20 +96,27 @@ const TABLE = {
   ttlAttribute: optional(attribute, 'expiresAt'),
   idleTtlMs: optional(milliseconds(86_400_000, 31_536_000_000), 604_800_000),
   prefix: prefixOption,
-  clock: optional(oneOf('date-header')),
-  skewMs: optional(milliseconds(0, 60_000), 1_000),
+  expiry: expiryOption,
+  skewMs: skewOption(1_000),
   maxPollMs: optional(milliseconds(50, 60_000), 1_000),
   waiterTtlMs: optional(milliseconds(1_000, 60_000), 3_000),
 } satisfies OptionTable<DynamodbBackendOptions>;
 
-export function checkOptions(given: DynamodbBackendOptions): CheckedDynamodbOptions {
-  const options = readOptions('dynamodbBackend()', given, TABLE);
-  const names = new Set([VERSION, VALUE, options.keyAttribute, options.ttlAttribute]);
+const ELSEWHERE = { client: 'the first argument' };
+
+export function checkOptions(
+  given: unknown,
+  options: DynamodbBackendOptions,
+  what = 'dynamodbBackend()',
+): CheckedDynamodbOptions {
+  const client = readClient(what, 'client', given, 'a DynamoDBClient of @aws-sdk/client-dynamodb', isClient);
+  const read = readOptions(what, options, TABLE, ELSEWHERE);
+  const names = new Set([VERSION, VALUE, read.keyAttribute, read.ttlAttribute]);
   if (names.size < 4)
     throw invalidArgument(
-      `dynamodbBackend(): keyAttribute and ttlAttribute must be two names besides ${VERSION} and ${VALUE}, which items have too.`,
+      `${what}: keyAttribute and ttlAttribute must be two names besides ${VERSION} and ${VALUE}, which items have too.`,
     );
-  return options;
+  return { client, ...read };
 }
 
 /** Recognizes a client by its properties: another copy of the SDK may have made it, and a client of S3 has the same methods. */

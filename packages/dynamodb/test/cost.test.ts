@@ -29,7 +29,7 @@ async function metered() {
     },
     { step: 'initialize' },
   );
-  return { backend: dynamodbBackend({ client, table }), consumed };
+  return { backend: dynamodbBackend(client, { table }), consumed };
 }
 
 it('a lock costs two write units and no read unit, once this process has used it', async () => {

@@ -34,10 +34,12 @@ export async function createTable(
 }
 
 /** A store on a table of its own. */
-export async function openStore(options: Partial<DynamodbBackendOptions> = {}) {
-  const client = options.client ?? openClient((await server()).url);
+export async function openStore(
+  options: Partial<DynamodbBackendOptions> & { readonly client?: DynamoDBClient } = {},
+) {
+  const { client = openClient((await server()).url), ...others } = options;
   const table = options.table ?? (await createTable(client, options.keyAttribute));
-  return { client, table, store: new DynamodbStore(checkOptions({ ...options, client, table })) };
+  return { client, table, store: new DynamodbStore(checkOptions(client, { ...others, table })) };
 }
 
 export function limit(timeoutMs = 10_000): RequestLimit {

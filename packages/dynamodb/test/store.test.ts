@@ -1,6 +1,8 @@
 import { GetItemCommand, PutItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { createLocks } from '@locks/core';
 import { startProxy } from '@locks/test-servers';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { dynamodbBackend } from '../src/index.ts';
 import { createTable, limit, NASTY_KEYS, openClient, openStore, server, textOf, write } from './fixture.ts';
 
 describe('records of a table', () => {
@@ -29,7 +31,7 @@ describe('records of a table', () => {
       status: 'conflict',
     });
     expect((await store.write(write('k', undefined, version), limit())).status).toBe('written');
-    expect(await store.write(write('k', 'two', version), limit())).toEqual({
+    expect(await store.write(write('k', 'two', version), limit())).toMatchObject({
       status: 'conflict',
       present: 'absent',
     });
@@ -206,9 +208,9 @@ describe('what the network and the SDK do', () => {
 });
 
 describe('the clock of the Date header', () => {
-  it('is told with reads, writes and conflicts, and is off by default', async () => {
-    const { store, client, table } = await openStore({ clock: 'date-header', skewMs: 500 });
-    expect(store.clock).toEqual({ stepMs: 1_000, skewMs: 500 });
+  it('is told with reads, writes and conflicts; holds end by it unless another expiry is chosen', async () => {
+    const { store, client, table } = await openStore({ skewMs: 500 });
+    expect(store.clock).toEqual({ stepMs: 1_000, skewMs: 500, endsHolds: true });
     const written = await store.write(write('k', 'one'), limit());
     const answers = [
       written,
@@ -220,13 +222,13 @@ describe('the clock of the Date header', () => {
       expect(now % 1_000).toBe(0);
       expect(Math.abs(now - Date.now())).toBeLessThan(5_000);
     }
-    const { store: other } = await openStore({ client, table });
-    expect(other.clock).toBeUndefined();
-    expect(await other.read(['k'], limit())).not.toHaveProperty('now');
+    const { store: other } = await openStore({ client, table, expiry: 'observed' });
+    expect(other.clock.endsHolds).toBe(false);
+    expect(await other.read(['k'], limit())).toHaveProperty('now');
   });
 
   it("leaves nothing on the user's client", async () => {
-    const { store, client, table } = await openStore({ clock: 'date-header' });
+    const { store, client, table } = await openStore();
     const before = client.middlewareStack.identify();
     await store.write(write('k', 'one'), limit());
     await store.read(['k'], limit());
@@ -235,4 +237,39 @@ describe('the clock of the Date header', () => {
     await client.send(command);
     expect(command.middlewareStack.identify().join()).not.toContain('locksAnswerTime');
   });
+});
+
+describe('what something else has written', () => {
+  it.each([{ note: { S: 'of the application' } }, { value: { S: 'text' }, version: { S: '1' } }])(
+    'fails its own name: %o',
+    async (content) => {
+      const { client, table } = await openStore();
+      const locks = createLocks(dynamodbBackend(client, { table }));
+      onTestFinished(() => locks.close());
+      const good = await locks.lock('good').acquire();
+      const Item = { key: { S: 'locks/lock/bad' }, ...content };
+      await client.send(new PutItemCommand({ TableName: table, Item: Item as never }));
+      for (const fail of [() => locks.lock('bad').acquire(), () => locks.inspect('bad')])
+        await expect(fail()).rejects.toMatchObject({
+          code: 'LOCK_BACKEND',
+          message: expect.stringContaining('locks/lock/bad') as string,
+        });
+      const listed: string[] = [];
+      for await (const { name } of locks.list()) listed.push(name);
+      expect(listed).toEqual(['good']);
+      await good.release();
+    },
+  );
+});
+
+it('an idle item expires by the later of the clocks of the process and of DynamoDB', async () => {
+  const { client, table, store } = await openStore({ idleTtlMs: 86_400_000 });
+  const dayMs = 86_400_000;
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 30 * dayMs });
+  onTestFinished(() => void vi.useRealTimers());
+  const { now = 0 } = await store.read(['k'], limit());
+  expect(now - Date.now()).toBeGreaterThan(29 * dayMs);
+  await store.write({ ...write('k', 'one'), isIdle: true }, limit());
+  const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { key: { S: 'k' } } }));
+  expect(Number(Item?.['expiresAt']?.N) * 1_000).toBeGreaterThanOrEqual(now + dayMs);
 });

@@ -56,7 +56,7 @@ export class Acquisition implements LocalWaiter {
   /** The key that this waiter watches, so that the same watch is not made twice. */
   watchedKey: string | undefined;
   /** Whether a request that may write the key is under way, was not answered, or was sent more than once. */
-  doubtful = false;
+  hasUnansweredWrite = false;
   /** Set once the acquisition is abandoned, released or lost; later replies are ignored. */
   ended = false;
   /** The number of times that the release was sent. */
@@ -81,7 +81,7 @@ export class Acquisition implements LocalWaiter {
   }
 
   /** Runs the attempts of this id one after another. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
+  serialized<T>(work: () => Promise<T>): Promise<T> {
     this.#pending += 1;
     const result = this.#last.then(work).finally(() => {
       this.#pending -= 1;

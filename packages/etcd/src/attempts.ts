@@ -2,7 +2,7 @@ import type { Call, Conflict, Grant } from '@locks/core/backend';
 import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
-import { type ResourceView, entriesAt, keysAt, revisionOf, withOthers } from './txn-responses.ts';
+import { type ResourceView, keysAt, withOthers } from './txn-responses.ts';
 import {
   absent,
   exclusiveHold,
@@ -20,7 +20,8 @@ import type { HoldResult, HoldWrites } from './hold-writes.ts';
 import type { EtcdLease, LeasePool } from './lease-pool.ts';
 import { EnqueueBatches } from './enqueue-batches.ts';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
-import { conflictWith, positionOf, type EtcdTurn, QueueTurns, turnOf } from './queue-turns.ts';
+import { conflictWith, positionOf, type EtcdTurn, type QueueTurns, turnOf } from './queue-turns.ts';
+import { SharedReads } from './shared-reads.ts';
 import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 import {
@@ -61,12 +62,12 @@ const MOST_STOLEN = 100;
  * file since each ends alike: a grant, or a lease that is returned or stays reserved for a request in flight.
  */
 export class Attempts {
-  readonly #port: EtcdPort;
   readonly #leases: LeasePool;
   readonly #sessions: EtcdWaiterSessions;
   readonly #acquisitions: Acquisitions;
   readonly #writes: HoldWrites;
   readonly #batches: EnqueueBatches;
+  readonly #reads: SharedReads;
 
   constructor(
     port: EtcdPort,
@@ -75,12 +76,12 @@ export class Attempts {
     acquisitions: Acquisitions,
     writes: HoldWrites,
   ) {
-    this.#port = port;
     this.#leases = leases;
     this.#sessions = sessions;
     this.#acquisitions = acquisitions;
     this.#writes = writes;
     this.#batches = new EnqueueBatches(sessions, writes);
+    this.#reads = new SharedReads(port);
   }
 
   /** Grants the lock or puts the acquisition into the queue. */
@@ -202,10 +203,9 @@ export class Attempts {
 
   /** Reads the status of a queued acquisition from the store. */
   async readStatus(acquisition: Acquisition, call: Call): Promise<QueueStatus> {
-    const response = await this.#port.run([read(acquisition.range)], call);
+    const { turns, revision } = await this.#reads.of(acquisition, call);
     acquisition.assertWanted();
-    const turns = new QueueTurns(entriesAt(response, 0));
-    const status = this.queueStatus(acquisition, turns, revisionOf(response), call);
+    const status = this.queueStatus(acquisition, turns, revision, call);
     if (status.status === 'blocked') this.#returnLease(acquisition);
     return status;
   }
@@ -277,7 +277,7 @@ export class Attempts {
     call: Call,
   ): Promise<HoldResult | undefined> {
     // An acquisition that may be queued already would make the whole batch fail.
-    if (lease === undefined && session !== undefined && !acquisition.doubtful) {
+    if (lease === undefined && session !== undefined && !acquisition.hasUnansweredWrite) {
       const answer = await this.#batches.enter(acquisition, session, call);
       acquisition.assertWanted();
       // Another client was granted the same id: the code below asks how long its lease lasts.
@@ -416,7 +416,7 @@ export class Attempts {
 
   /** A waiter may wait longer than a lease lasts: the next acquisition uses the lease. */
   #returnLease(acquisition: Acquisition): void {
-    if (acquisition.lease === undefined || acquisition.doubtful) return;
+    if (acquisition.lease === undefined || acquisition.hasUnansweredWrite) return;
     this.#leases.release(acquisition.lease);
     acquisition.lease = undefined;
   }

@@ -6,6 +6,7 @@ import { HoldWrites } from './hold-writes.ts';
 import { Holdings } from './holdings.ts';
 import { KeepAliveStream } from './keep-alive-stream.ts';
 import { Keys } from './keys.ts';
+import { etcdLayout } from './layout.ts';
 import { LeasePool } from './lease-pool.ts';
 import { LocalHandOffs } from './local-hand-offs.ts';
 import { EtcdLocalWaiters } from './local-waiters.ts';
@@ -18,12 +19,13 @@ export type EtcdParts = ReturnType<typeof composeParts>;
 
 /** Makes the parts of one backend, from the wire upwards: each part knows only parts that are made before it. */
 export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptions) {
-  const { prefix, waiterTtlSeconds, callTimeoutMs } = options;
+  const { prefix, waiterTtlSeconds, requestTimeoutMs } = options;
   // The wire: requests, and two streams that all locks share.
   const keys = new Keys(prefix);
-  const port = new EtcdPort(source, callTimeoutMs);
+  const port = new EtcdPort(source, requestTimeoutMs);
+  const layout = etcdLayout(port, keys, requestTimeoutMs);
   const watches = new WatchStream(port);
-  const keepAlives = new KeepAliveStream(port, callTimeoutMs);
+  const keepAlives = new KeepAliveStream(port, requestTimeoutMs);
   // The owners of the keys: a lease for each hold, one session for all waiters.
   const leases = new LeasePool(port, keepAlives);
   const sessions = new EtcdWaiterSessions(port, keepAlives, keys, waiterTtlSeconds);
@@ -41,6 +43,7 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
   return {
     keys,
     port,
+    layout,
     watches,
     keepAlives,
     leases,

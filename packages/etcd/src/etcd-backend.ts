@@ -30,7 +30,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 1_000, stepMs: 1_000 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the etcd backend. */
@@ -79,6 +79,11 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
+    if (!this.#parts.layout.isKnown) {
+      await this.#parts.layout.check();
+      // The request was abandoned meanwhile: its transaction would come after the abandon.
+      if (isOver(call)) return { status: 'contended' };
+    }
     const acquisition = this.#parts.acquisitions.open(request, call);
     try {
       return await this.#attempt(acquisition, request, enqueue, call);
@@ -95,7 +100,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     enqueue: boolean,
     call: Call,
   ): Promise<Attempt> {
-    const outcome = await acquisition.inTurn(async () => {
+    const outcome = await acquisition.serialized(async () => {
       acquisition.assertWanted();
       if (request.steal === true) return await this.#parts.attempts.steal(acquisition, call);
       if (request.adopts !== undefined) return await this.#parts.attempts.adopt(acquisition, call);
@@ -114,6 +119,10 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
         `etcd can take at most ${MOST_AT_ONCE} locks in one step, not ${requests.length}.`,
         { backend: this.name },
       );
+    }
+    if (!this.#parts.layout.isKnown) {
+      await this.#parts.layout.check();
+      if (isOver(call)) return undefined;
     }
     const acquisitions = requests.map((request) => this.#parts.acquisitions.open(request, call));
     const grabbed = await this.#parts.attempts.grab(acquisitions, call);
@@ -167,6 +176,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
+    if (!this.#parts.layout.isKnown) await this.#parts.layout.check();
     return await this.#parts.states.resize(resource, limit, call);
   }
 
@@ -178,6 +188,11 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     await this.#parts.port.ping(call);
   }
 
+  /** Writes the marker of the layout, all that lies there before the first lock. */
+  async prepare(): Promise<void> {
+    await this.#parts.layout.check();
+  }
+
   list(prefix: string, call: Call): AsyncIterable<ResourceState> {
     return this.#parts.states.list(prefix, call);
   }
@@ -187,6 +202,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
+    if (!this.#parts.layout.isKnown) await this.#parts.layout.check();
     const entries = await this.#parts.states.entries(resource, call);
     const holds = entries.filter(
       ({ held, acquisitionId }) => held && (expectedId === undefined || expectedId === acquisitionId),
@@ -198,6 +214,10 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
       ended.push(...holders.slice(start, start + FORCED_AT_ONCE).filter((_, index) => were[index]));
     }
     return ended;
+  }
+
+  isClientClosed(): boolean {
+    return this.#parts.port.isClientClosed;
   }
 
   connectionError(): unknown {
@@ -250,12 +270,12 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   /** Forgets an acquisition that neither holds nor waits, and lets others use its lease. */
   #dismiss(acquisition: Acquisition): void {
     if (acquisition.hold !== undefined || acquisition.position !== undefined) return;
-    const { lease, doubtful, session } = acquisition;
+    const { lease, hasUnansweredWrite, session } = acquisition;
     // A request to queue may still be under way: core abandons the id, and that refuses the request.
-    if (doubtful && session !== undefined) return;
+    if (hasUnansweredWrite && session !== undefined) return;
     acquisition.lease = undefined;
     if (lease !== undefined) {
-      if (doubtful) this.#parts.leases.drop(lease);
+      if (hasUnansweredWrite) this.#parts.leases.drop(lease);
       else this.#parts.leases.release(lease);
     }
     this.#parts.acquisitions.forget(acquisition);
@@ -275,4 +295,8 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     acquisitions.close();
     port.close();
   }
+}
+
+function isOver(call: Call): boolean {
+  return call.signal?.aborted === true || call.now() > call.deadline;
 }

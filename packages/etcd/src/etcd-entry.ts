@@ -163,9 +163,17 @@ function modeOf(tag: string, { weight = 1 }: EntryDetail): LockMode {
   return permit === null ? { kind: 'exclusive' } : { kind: 'permit', limit: Number(permit[1]), weight };
 }
 
+/** The detail of a value; of what somebody else wrote only the parts that are as this package writes them. */
 function parseDetail(text: string): EntryDetail {
   try {
-    return JSON.parse(text) as EntryDetail;
+    const { label, weight, token, rank, at } = JSON.parse(text) as Partial<EntryDetail>;
+    return {
+      at: typeof at === 'number' ? at : Date.now(),
+      ...(typeof label === 'string' && { label }),
+      ...(Number.isSafeInteger(weight) && { weight }),
+      ...(typeof token === 'string' && /^\d+$/.test(token) && { token }),
+      ...(Number.isSafeInteger(rank) && { rank }),
+    };
   } catch {
     return { at: Date.now() };
   }

@@ -36,6 +36,14 @@ export function isUnavailable(error: unknown): error is Error {
   return error instanceof Error && error.constructor.name === 'GRPCUnavailableError';
 }
 
+/** Whether the application has closed the client: the class of the error is that of other failures too. */
+export function isClosedClient(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /\b(?:channel|client) (?:has been |was already |was )closed/i.test(error.message)
+  );
+}
+
 export function isLeaseGone(error: unknown): boolean {
   return error instanceof Error && error.constructor.name === 'EtcdLeaseInvalidError';
 }

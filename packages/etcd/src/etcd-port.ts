@@ -12,7 +12,7 @@ import type {
   KVClient,
 } from 'etcd3';
 import type { EtcdClientSource } from './options.ts';
-import { isLeaseGone, isUnavailable } from './etcd-errors.ts';
+import { isClosedClient, isLeaseGone, isUnavailable } from './etcd-errors.ts';
 
 type CallOptions = NonNullable<Parameters<KVClient['txn']>[1]>;
 type Interceptor = NonNullable<CallOptions['interceptors']>[number];
@@ -38,13 +38,15 @@ export type AnswerLimit = Call | number;
 /** The requests that this package sends, each with a time limit. */
 export class EtcdPort {
   readonly #source: EtcdClientSource;
-  readonly #callTimeoutMs: number;
+  readonly #requestTimeoutMs: number;
   /** The reason why the last request found no member to be sent to; `undefined` after an answered request. */
   #connectionError: Error | undefined;
+  /** Whether the last request failed since the application has closed the client. */
+  isClientClosed = false;
 
-  constructor(source: EtcdClientSource, callTimeoutMs: number) {
+  constructor(source: EtcdClientSource, requestTimeoutMs: number) {
     this.#source = source;
-    this.#callTimeoutMs = callTimeoutMs;
+    this.#requestTimeoutMs = requestTimeoutMs;
   }
 
   async txn(request: ITxnRequest, limit: AnswerLimit, sends?: SendCount): Promise<ITxnResponse> {
@@ -62,10 +64,15 @@ export class EtcdPort {
     await this.#observed(this.#source.get().kv.range(request, this.#options(limit)));
   }
 
+  /** The value of a key, by a linearizable read; `undefined`: there is no such key. */
+  async valueOf(key: Buffer, limit: AnswerLimit): Promise<Buffer | undefined> {
+    const { kvs } = await this.#observed(this.#source.get().kv.range({ key }, this.#options(limit)));
+    return kvs[0]?.value;
+  }
+
   async leaseGrant(ttlSeconds: number, limit: AnswerLimit): Promise<{ id: string; ttlSeconds: number }> {
-    const granted = await this.#source
-      .get()
-      .leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit));
+    const { leaseClient } = this.#source.get();
+    const granted = await this.#observed(leaseClient.leaseGrant({ TTL: ttlSeconds }, this.#options(limit)));
     return { id: granted.ID, ttlSeconds: Number(granted.TTL) };
   }
 
@@ -109,15 +116,17 @@ export class EtcdPort {
     try {
       const given = await answer;
       this.#connectionError = undefined;
+      this.isClientClosed = false;
       return given;
     } catch (error) {
       this.#connectionError = isUnavailable(error) ? error : undefined;
+      this.isClientClosed = isClosedClient(error);
       throw error;
     }
   }
 
   #options(limit: AnswerLimit, sends?: SendCount): CallOptions {
-    const timeoutMs = typeof limit === 'number' ? limit : this.#callTimeoutMs;
+    const timeoutMs = typeof limit === 'number' ? limit : this.#requestTimeoutMs;
     const limits = {
       // A getter, since the client reads the deadline for each sending: a silent member must not use up the time of the next
       // one.

@@ -174,8 +174,8 @@ export class HoldRenewer {
     acquisition.assertWanted();
     hold.movedTo = lease;
     const put = { request_put: { key, value: reencode(own, own.mode), lease: lease.id } };
-    const was = acquisition.doubtful;
-    acquisition.doubtful = true;
+    const was = acquisition.hasUnansweredWrite;
+    acquisition.hasUnansweredWrite = true;
     const response = await this.#port.txn(
       {
         compare: [modifiedAt(key, own.modRevision)],
@@ -184,7 +184,7 @@ export class HoldRenewer {
       },
       call,
     );
-    acquisition.doubtful = was;
+    acquisition.hasUnansweredWrite = was;
     // An earlier sending of this transaction may have moved the key.
     if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {
       this.#leases.drop(lease);

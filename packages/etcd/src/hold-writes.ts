@@ -50,13 +50,14 @@ export class HoldWrites {
   ): Promise<SentWrite | undefined> {
     // An acquisition that was abandoned while its lease or session was fetched must not write: nothing would undo it (docs/spec.md §2.2).
     for (const each of acquisitions) each.assertWanted();
-    const doubtful = acquisitions.map((each) => each.doubtful);
+    const hasUnansweredWrite = acquisitions.map((each) => each.hasUnansweredWrite);
     const answered = (): void => {
-      // `doubtful` is cleared only after the answer: an abandon in the meantime must know that the request is in flight
+      // `hasUnansweredWrite` is cleared only after the answer: an abandon in the meantime must know that the request is in flight
       // (docs/spec.md §2.2).
-      if (!sends.repeated) acquisitions.forEach((each, index) => (each.doubtful = doubtful[index] === true));
+      if (!sends.repeated)
+        acquisitions.forEach((each, index) => (each.hasUnansweredWrite = hasUnansweredWrite[index] === true));
     };
-    for (const each of acquisitions) each.doubtful = true;
+    for (const each of acquisitions) each.hasUnansweredWrite = true;
     const sentAt = call.now();
     const renewals = new Map(leases.map((lease) => [lease.id, keepAliveFor(this.#leases, lease)]));
     try {

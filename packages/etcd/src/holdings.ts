@@ -58,12 +58,13 @@ export class Holdings {
     call: Call,
     handOff: (hold: EtcdHold, sends: SendCount) => Promise<Removed | undefined>,
   ): Promise<'released' | 'not-held' | 'unknown'> {
-    const { hold, key, session, doubtful } = acquisition;
+    const { hold, key, session, hasUnansweredWrite } = acquisition;
     acquisition.ended = true;
     acquisition.holdWatch?.stop();
     if (hold === undefined) return 'not-held';
     const sends = new SendCount();
-    const also = doubtful && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
+    const also =
+      hasUnansweredWrite && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
     const unmark = unmarkSteal(acquisition);
     const isPlain = also.length + unmark.length === 0;
     const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
@@ -84,7 +85,7 @@ export class Holdings {
             )
             .then((response) => ({ succeeded: response.succeeded, revision: revisionOf(response) }));
       this.forget(acquisition);
-      this.#letGo(acquisition, succeeded && !doubtful && !sends.repeated);
+      this.#letGo(acquisition, succeeded && !hasUnansweredWrite && !sends.repeated);
       if (succeeded) {
         end = this.#watches.deleted(key, revision, heldAlone ? 'held alone' : undefined);
         return 'released';
@@ -99,24 +100,24 @@ export class Holdings {
 
   /** Ensures that the acquisition neither holds nor waits, even if one of its requests is still in flight. */
   async abandon(acquisition: Acquisition, limit: AnswerLimit): Promise<void> {
-    const { key, session, doubtful, lease, hold } = acquisition;
+    const { key, session, hasUnansweredWrite, lease, hold } = acquisition;
     acquisition.ended = true;
     acquisition.holdWatch?.stop();
     let revision: number;
     const unmark = unmarkSteal(acquisition);
-    if (doubtful || unmark.length > 0) {
-      const isQueuing = doubtful && session !== undefined;
+    if (hasUnansweredWrite || unmark.length > 0) {
+      const isQueuing = hasUnansweredWrite && session !== undefined;
       const also = [...unmark, ...(isQueuing ? [this.#sessions.refuseUnanswered(session)] : [])];
       const [{ header }] = await Promise.all([
         this.#port.run([remove(key), ...also], limit),
         // A request that names a revoked lease writes nothing, whenever it arrives.
-        doubtful && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,
+        hasUnansweredWrite && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,
       ]);
       revision = Number(header.revision);
     } else {
       ({ revision } = await this.#removals.remove(key, limit));
     }
-    if (!doubtful) this.#letGo(acquisition, true);
+    if (!hasUnansweredWrite) this.#letGo(acquisition, true);
     this.forget(acquisition);
     acquisition.reportEnd(this.#watches.deleted(key, revision, hold === undefined ? 'waited' : undefined));
   }

@@ -1,2 +1,9 @@
 export { type EtcdCapabilities, etcdBackend } from './etcd-backend.ts';
-export { clientOptions, type EtcdBackendOptions, type EtcdClient } from './options.ts';
+export { etcdSlots } from './slot-store.ts';
+export {
+  clientOptions,
+  type EtcdBackendOptions,
+  type EtcdClient,
+  type EtcdSlotsOptions,
+} from './options.ts';
+export { etcdResults } from './result-store.ts';

@@ -63,7 +63,8 @@ export class KeepAliveStream {
     pending.sends += 1;
     this.#unanswered += 1;
     this.#usedAt = performance.now();
-    this.#timer ??= setInterval(() => this.#closeIfUnused(), CHECK_MS).unref();
+    // In a process that stood still the answers that have arrived are read after the timers.
+    this.#timer ??= setInterval(() => setImmediate(() => this.#closeIfUnused()), CHECK_MS).unref();
     const stream = (this.#stream ??= this.#open());
     stream.then(
       (opened) => {

@@ -5,15 +5,24 @@ export interface KeyRange {
 }
 
 /**
- * The layout of the keys: `<prefix><name>/<acquisition id>` for every acquisition that holds or waits,
- * `<prefix>/<session>` for every process that waits, and `<prefix>/stolen/<name>` for every hold that was stolen. No name
- * is empty, so the slash after the prefix belongs to no name.
+ * The layout of the keys: `<prefix>/<name>/<acquisition id>` for every acquisition that holds or waits,
+ * `<prefix>//<session>` for every process that waits, `<prefix>//stolen/<name>` for every hold that was stolen, and `<prefix>//layout`, the marker of this layout. A prefix ends with a
+ * slash and has no two in a row: the first `//` of a key ends its prefix, and no key belongs to two prefixes. No name is empty, so a third
+ * slash in a row belongs to no name.
  */
 export class Keys {
+  /** What all keys start with, as the user gave it. */
+  readonly prefix: string;
   readonly #prefix: string;
 
   constructor(prefix: string) {
-    this.#prefix = prefix;
+    this.prefix = prefix;
+    this.#prefix = `${prefix}/`;
+  }
+
+  /** The marker of the layout. */
+  get layout(): Buffer {
+    return Buffer.from(`${this.#prefix}/layout`);
   }
 
   of(resource: string, acquisitionId: string): Buffer {
@@ -40,7 +49,7 @@ export class Keys {
     return Buffer.from(`${this.#prefix}/stolen/${escapeName(resource)}`);
   }
 
-  /** The resource and acquisition id of a key; `undefined` for the mark of a session or of a steal. */
+  /** The resource and acquisition id of a key; `undefined` for the mark of a session, of a steal or of the layout. */
   parse(key: Buffer): { resource: string; acquisitionId: string } | undefined {
     const rest = key.toString('utf8').slice(this.#prefix.length);
     const slash = rest.indexOf('/');
@@ -53,7 +62,7 @@ export class Keys {
  * Escapes one character at a time, so that the escaped prefix of a name is a prefix of the escaped name. A slash ends a
  * name, and control characters would garble an operator's terminal.
  */
-function escapeName(name: string): string {
+export function escapeName(name: string): string {
   // oxlint-disable-next-line no-control-regex
   return name.replace(/[%/\u0000-\u001f\u007f]/g, (char) => {
     return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;

@@ -39,7 +39,7 @@ export class LocalHandOffs {
     if (waiter === undefined || waiter.busy) return undefined;
     return await new Promise((resolve, reject) => {
       waiter
-        .inTurn(async () => {
+        .serialized(async () => {
           const sent = await this.#send(key, createRevision, waiter, sends);
           if (sent === undefined) return resolve(undefined);
           // Stopped first: the report of the release would wake a waiter that has its answer.

@@ -242,7 +242,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     acquisition.woken = call === undefined;
     if (call === undefined) return;
     acquisition
-      .inTurn(async () => {
+      .serialized(async () => {
         // An earlier task of this acquisition has granted or abandoned it.
         if (acquisition.ended || acquisition.hold !== undefined) return void acquisition.wait.end();
         this.#finish(acquisition, await this.#attempts.claim(acquisition, call, turn, after));
@@ -354,7 +354,7 @@ export class EtcdLocalWaiters implements WaiterSessionListener {
     // Each waiter stays busy until all are done: a second check must not wake one that is being granted.
     let markDone = (): void => {};
     const done = new Promise<void>((resolve) => (markDone = resolve));
-    for (const each of waiting) void each.inTurn(() => done);
+    for (const each of waiting) void each.serialized(() => done);
     const calls = new Map(waiting.flatMap((each) => (each.wait.call ? [[each, each.wait.call]] : [])));
     const rest: Acquisition[] = [];
     for (let start = 0; start < waiting.length; start += GRANTS_AT_ONCE) {

@@ -4,7 +4,8 @@ import { Etcd3, type IOptions } from 'etcd3';
 /** The options of `etcdBackend`. */
 export interface EtcdBackendOptions {
   /**
-   * The prefix of all keys. Nothing else may write keys with this prefix.
+   * The prefix of all keys: 1 to 512 bytes that end with a slash, without `//`. One more slash stands behind it, so locks with different
+   * prefixes have nothing in common. Nothing else may write keys with this prefix and a second slash.
    * @defaultValue 'locks/'
    */
   readonly prefix?: string;
@@ -16,11 +17,11 @@ export interface EtcdBackendOptions {
    */
   readonly waiterTtlMs?: number;
   /**
-   * The time limit of one sending of a request, before another member is tried; also the time for which a keep-alive tries to
+   * The time limit of one request, before it is sent to another member; also the time for which a keep-alive tries to
    * reach a member. In milliseconds.
    * @defaultValue 3000
    */
-  readonly callTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
 }
 
 /** A client, which the backend never closes, or the options of a client that the backend makes and closes itself. */
@@ -29,7 +30,7 @@ export type EtcdClient = Etcd3 | IOptions;
 export interface CheckedEtcdOptions {
   readonly prefix: string;
   readonly waiterTtlSeconds: number;
-  readonly callTimeoutMs: number;
+  readonly requestTimeoutMs: number;
 }
 
 export interface EtcdClientSource {
@@ -39,16 +40,26 @@ export interface EtcdClientSource {
   readonly close: () => void;
 }
 
+/** The options of a client. */
+interface OptionsSource {
+  readonly options: IOptions;
+}
+
+export const REQUEST_TIMEOUT_MS = 3_000;
+
 const TABLE = {
-  prefix: optional(matching('1 to 512 bytes of well-formed Unicode', isPrefix), 'locks/'),
+  prefix: optional(
+    matching("1 to 512 bytes of well-formed Unicode that end with '/', without '//'", isPrefix),
+    'locks/',
+  ),
   waiterTtlMs: optional(milliseconds(1_000, 60_000), 3_000),
-  callTimeoutMs: optional(milliseconds(50, 60_000), 3_000),
+  requestTimeoutMs: optional(milliseconds(50, 60_000), REQUEST_TIMEOUT_MS),
 } satisfies OptionTable<EtcdBackendOptions>;
 
 const asGiven = (value: unknown): unknown => value;
 /** The options of `etcd3`, which checks their values itself. */
 const CLIENT_TABLE = {
-  hosts: matching("an address or several, for example 'http://127.0.0.1:2379'", isHosts),
+  hosts: matching("an address or several without a password, for example 'http://127.0.0.1:2379'", isHosts),
   credentials: asGiven,
   auth: asGiven,
   grpcOptions: asGiven,
@@ -57,40 +68,77 @@ const CLIENT_TABLE = {
   faultHandling: asGiven,
 } satisfies OptionTable<IOptions>;
 
-const FIRST = 'the first argument of etcdBackend()';
-const SECOND = 'the second argument of etcdBackend()';
-
-export function checkOptions(options: EtcdBackendOptions | undefined): CheckedEtcdOptions {
-  const elsewhere = Object.fromEntries(Object.keys(CLIENT_TABLE).map((name) => [name, FIRST]));
-  const { prefix, waiterTtlMs, callTimeoutMs } = readOptions('etcdBackend()', options, TABLE, elsewhere);
-  return { prefix, waiterTtlSeconds: Math.ceil(waiterTtlMs / 1_000), callTimeoutMs };
+export function checkOptions(
+  options: EtcdBackendOptions | undefined,
+  caller = 'etcdBackend()',
+): CheckedEtcdOptions {
+  const first = `the first argument of ${caller}`;
+  const elsewhere = Object.fromEntries(Object.keys(CLIENT_TABLE).map((name) => [name, first]));
+  const { prefix, waiterTtlMs, requestTimeoutMs } = readOptions(caller, options, TABLE, elsewhere);
+  return { prefix, waiterTtlSeconds: Math.ceil(waiterTtlMs / 1_000), requestTimeoutMs };
 }
 
-export function clientSource(client: EtcdClient): EtcdClientSource {
-  if (isClient(client)) return { get: () => client, close: () => {} };
+export function clientSource(client: EtcdClient, caller = 'etcdBackend()'): EtcdClientSource & OptionsSource {
+  // The options are protected in the types of etcd3.
+  if (isClient(client))
+    return { get: () => client, close: () => {}, options: (client as unknown as OptionsSource).options };
+  const first = `the first argument of ${caller}`;
   const takes =
     "an Etcd3 client of the package etcd3, or its options, for example { hosts: 'http://127.0.0.1:2379' }";
-  if (typeof client !== 'object' || client === null) throw mustBe(FIRST, takes, client);
-  checkClientOptions(FIRST, client);
+  if (typeof client !== 'object' || client === null) throw mustBe(first, takes, client);
+  checkClientOptions(first, client, `the second argument of ${caller}`);
   let own: Etcd3 | undefined;
   return {
     get: () => (own ??= new Etcd3(clientOptions(client))),
     close: () => own?.close(),
+    options: client,
   };
 }
 
+/** The options of a function that keeps records or results. */
+export interface EtcdSlotsOptions {
+  /**
+   * The prefix of all keys, as that of the locks: 1 to 512 bytes that end with a slash, without `//`.
+   * @defaultValue 'locks/'
+   */
+  readonly prefix?: string;
+}
+
+/**
+ * What a function needs that keeps records or results.
+ *
+ * @param what - the function that the user called, for messages: `etcdSlots()`
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export function slotSource(
+  what: string,
+  client: Etcd3,
+  options: EtcdSlotsOptions | undefined,
+): { readonly source: EtcdClientSource; readonly prefix: string } {
+  if (!isClient(client)) throw mustBe(`${what}: the client`, 'an Etcd3 client of the package etcd3', client);
+  const { prefix } = readOptions(what, options, { prefix: TABLE.prefix });
+  return { source: { get: () => client, close: () => {} }, prefix };
+}
+
 /** Refuses unknown options: `etcd3` would ignore them, and with a misplaced `prefix` the locks would have other keys. */
-function checkClientOptions(caller: string, options: IOptions): void {
-  const elsewhere = Object.fromEntries(Object.keys(TABLE).map((name) => [name, SECOND]));
+function checkClientOptions(
+  caller: string,
+  options: IOptions,
+  second = 'the second argument of etcdBackend()',
+): void {
+  const elsewhere = Object.fromEntries(Object.keys(TABLE).map((name) => [name, second]));
   readOptions(caller, options, CLIENT_TABLE, elsewhere);
 }
 
 function isHosts(value: unknown): value is IOptions['hosts'] {
-  return typeof value === 'string' || (Array.isArray(value) && value.length > 0);
+  const hosts: unknown[] = Array.isArray(value) ? value : [value];
+  // A password in an address stands in every message of a connection: `auth` is the place for it.
+  return hosts.length > 0 && hosts.every((host) => typeof host === 'string' && !host.includes('@'));
 }
 
 function isPrefix(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.isWellFormed() && Buffer.byteLength(value) <= 512;
+  if (typeof value !== 'string' || !value.endsWith('/') || value.includes('//')) return false;
+  return value.isWellFormed() && Buffer.byteLength(value) <= 512;
 }
 
 /** Recognizes a client by its properties, since another copy of etcd3 may have made it. */

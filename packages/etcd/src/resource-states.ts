@@ -115,7 +115,7 @@ export class ResourceStates {
   async #stateOf(resource: string, entries: readonly EtcdEntry[], call: Call): Promise<ResourceState> {
     const holders = entries.filter(({ held }) => held);
     return {
-      resource,
+      name: resource,
       holders: await Promise.all(holders.map((entry) => this.holder(entry, call))),
       waiters: entries.filter(({ held }) => !held).map(waiterOf),
     };

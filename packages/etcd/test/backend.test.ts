@@ -25,17 +25,19 @@ describe('the etcd backend', () => {
 
   test('costs one transaction to acquire, and one to release', async () => {
     const counted = new Counted(etcd.client());
+    // From here on the layout is marked.
+    await take(etcd.open(), request(freshName()));
     const backend = etcd.open(counted.client);
     const name = freshName();
     await backend.release(await take(backend, request(name)), call);
-    expect(counted.take()).toEqual({ leaseGrant: 1, txn: 2 });
+    expect(counted.take()).toEqual({ range: 1, leaseGrant: 1, txn: 2 });
     for (let n = 0; n < 5; n += 1) await backend.release(await take(backend, request(freshName())), call);
     expect(counted.take()).toEqual({ txn: 10 });
   });
 
   test('a foreign key under the name of a lock blocks it, and the message names that key', async () => {
     const name = freshName();
-    const key = `locks/${name}/config`;
+    const key = `locks//${name}/config`;
     await etcd.client().put(key).value('written by hand');
     const locks = createLocks(etcd.open());
     await expect(locks.lock(name).acquire({ waitMs: 5_000 })).rejects.toMatchObject({
@@ -65,7 +67,7 @@ describe('the etcd backend', () => {
     const client = etcd.client();
     const name = freshName();
     const first = await take(backend, request(name));
-    const { kvs } = await client.getAll().prefix(`locks/${name}/`).exec();
+    const { kvs } = await client.getAll().prefix(`locks//${name}/`).exec();
     await backend.release(first, call);
     await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
     const second = await take(backend, request(name));
@@ -78,7 +80,8 @@ describe('the etcd backend', () => {
     const backend = etcd.open(client);
     const grants = await Promise.all(Array.from({ length: 5 }, () => take(backend, request(freshName()))));
     const { kvs } = await client.getAll().prefix('locks/').exec();
-    expect(new Set(kvs.map(({ lease }) => lease)).size).toBe(kvs.length);
+    const locks = kvs.filter(({ key }) => key.toString() !== 'locks///layout');
+    expect(new Set(locks.map(({ lease }) => lease)).size).toBe(locks.length);
     await Promise.all(grants.map((grant) => backend.release(grant, call)));
 
     // The answer is lost, and the client sends the request again.
@@ -90,7 +93,7 @@ describe('the etcd backend', () => {
     const name = freshName();
     const grant = await take(backend, request(name));
     twice.mockRestore();
-    const held = await client.getAll().prefix(`locks/${name}/`).exec();
+    const held = await client.getAll().prefix(`locks//${name}/`).exec();
     const lease = held.kvs[0]?.lease as string;
     await backend.release(grant, call);
     await vi.waitFor(async () => {
@@ -120,7 +123,7 @@ describe('the etcd backend', () => {
     const backend = etcd.open(client);
     const name = freshName();
     const grant = await take(backend, request(name));
-    await client.delete().prefix(`locks/${name}/`);
+    await client.delete().prefix(`locks//${name}/`);
     expect(await backend.renew([{ grant, ttlMs: 20_000 }], call)).toMatchObject([
       { status: 'lost', reason: 'force-released' },
     ]);
@@ -146,7 +149,7 @@ describe('the etcd backend', () => {
     const backend = etcd.open(client);
     const name = freshName();
     const grant = await take(backend, request(name, undefined, 20_000));
-    const before = (await client.getAll().prefix(`locks/${name}/`).exec()).kvs[0]?.lease as string;
+    const before = (await client.getAll().prefix(`locks//${name}/`).exec()).kvs[0]?.lease as string;
     expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([
       { status: 'held', validForMs: 60_000 },
     ]);
@@ -207,7 +210,7 @@ describe('the etcd backend', () => {
     await backend.abandon(late, call);
     spy.mockRestore();
     await expect(held[0]?.()).rejects.toThrow('lease not found');
-    expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
+    expect(await backend.inspect(name, call)).toEqual({ name, holders: [], waiters: [] });
   });
 
   test('a waiter that read the lock as free is not granted after a steal', async () => {
@@ -240,7 +243,7 @@ describe('the etcd backend', () => {
     await a.release(first, call);
     await b.release(second, call);
     expect(await a.resize(name, 9, call)).toEqual({ status: 'set' });
-    expect(await etcd.client().getAll().prefix(`locks/${name}/`).count()).toBe(0);
+    expect(await etcd.client().getAll().prefix(`locks//${name}/`).count()).toBe(0);
   });
 
   test('readers and a writer: shared with readers, one at a time with a writer', async () => {
@@ -295,7 +298,7 @@ describe('the etcd backend', () => {
     );
     const other = await take(backend, request('joc'));
     const listed: string[] = [];
-    for await (const { resource } of backend.list('job/', call)) listed.push(resource);
+    for await (const { name } of backend.list('job/', call)) listed.push(name);
     expect(new Set(listed).size).toBe(260);
     expect(listed).toHaveLength(260);
     await Promise.all([...grants, other].map((grant) => backend.release(grant, call)));
@@ -313,9 +316,9 @@ describe('the etcd backend', () => {
     const during = await leases();
     await backend.close();
     expect(await leases()).toBeLessThan(during);
-    // Other tests leave the marks of steals; the other marks are those of sessions.
-    const marks = await client.getAll().prefix('locks//').keys();
-    expect(marks.filter((key) => !key.startsWith('locks//stolen/'))).toEqual([]);
+    // Other tests leave the marks of steals; besides them and that of the layout, the marks are those of sessions.
+    const marks = await client.getAll().prefix('locks///').keys();
+    expect(marks.filter((key) => !/^locks\/\/\/(stolen\/|layout$)/.test(key))).toEqual([]);
     expect((await holder.inspect(name, call)).waiters).toEqual([]);
     await expect(backend.attempt(request(name), false, call)).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
     await holder.release(first, call);
@@ -373,9 +376,11 @@ test('building a backend does no I/O, and a bad option is refused', () => {
   }
   for (const options of [
     { prefix: '' },
+    { prefix: 'locks' },
+    { prefix: 'a//' },
     { prefix: '\ud800' },
     { waiterTtlMs: 10 },
-    { callTimeoutMs: Number.NaN },
+    { requestTimeoutMs: Number.NaN },
   ]) {
     expect(() => etcdBackend({ hosts: 'http://127.0.0.1:1' }, options)).toThrowError(
       expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),

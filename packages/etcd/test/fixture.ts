@@ -28,6 +28,7 @@ export class Counted {
     const { kv, leaseClient } = client;
     for (const [owner, method] of [
       [kv, 'txn'],
+      [kv, 'range'],
       [leaseClient, 'leaseGrant'],
       [leaseClient, 'leaseRevoke'],
     ] as const) {

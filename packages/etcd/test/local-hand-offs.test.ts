@@ -27,7 +27,8 @@ describe('a hand-off within one process', () => {
 
   const holdersOf = async (backend: Backend, name: string): Promise<string[]> =>
     (await backend.inspect(name, call)).holders.map(({ acquisitionId }) => acquisitionId);
-  const keyOf = ({ resource, acquisitionId }: AcquireRequest): string => `locks/${resource}/${acquisitionId}`;
+  const keyOf = ({ resource, acquisitionId }: AcquireRequest): string =>
+    `locks//${resource}/${acquisitionId}`;
 
   const leasesOf = async (client: Etcd3): Promise<string[]> =>
     (await client.leaseClient.leaseLeases()).leases.map(({ ID }) => ID);

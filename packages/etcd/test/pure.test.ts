@@ -88,7 +88,7 @@ describe('keys', () => {
 describe('entries', () => {
   test.for([exclusive, shared, permit(5, 3)])('a hold and a waiter of %o come back as they were', (mode) => {
     const kv = {
-      key: Buffer.from('locks/a/id'),
+      key: Buffer.from('locks//a/id'),
       create_revision: '7',
       mod_revision: '9',
       version: '1',
@@ -113,7 +113,7 @@ describe('entries', () => {
 
   test('a foreign value counts as an exclusive hold', () => {
     const kv = {
-      key: Buffer.from('locks/a/id'),
+      key: Buffer.from('locks//a/id'),
       create_revision: '7',
       mod_revision: '9',
       version: '1',

@@ -197,7 +197,7 @@ describe('claims', () => {
     await a.release(writer, call);
     await late.sent;
     // The client sends the claim once more, while its first sending is still under way.
-    const key = Buffer.from(`locks/${name}/${reader.acquisitionId}`);
+    const key = Buffer.from(`locks//${name}/${reader.acquisitionId}`);
     const { kvs } = await client.kv.range({ key });
     const value = Buffer.from(`rs${kvs[0]?.value.toString().slice(2)}`);
     await client.kv.put({ key, value, lease: kvs[0]?.lease as string });
@@ -247,7 +247,7 @@ describe('claims', () => {
     await a.attempt(request(name, permit(2)), true, call);
     await b.attempt(request(freshName()), true, call);
     const puts: string[] = [];
-    const watcher = await client.watch().prefix(`locks/${name}/`).create();
+    const watcher = await client.watch().prefix(`locks//${name}/`).create();
     watcher.on('put', ({ key }) => puts.push(key.toString()));
     // The process has a session already, and finds the conflict in one transaction all the same.
     await take(b, request(`${name} busy`));
@@ -312,7 +312,7 @@ describe('claims', () => {
     const next = await acquire(b, waiting);
     const leases = await Promise.all(
       [waiting, other].map(async ({ resource, acquisitionId }) => {
-        return (await client.get(`locks/${resource}/${acquisitionId}`).exec()).kvs[0]?.lease;
+        return (await client.get(`locks//${resource}/${acquisitionId}`).exec()).kvs[0]?.lease;
       }),
     );
     expect(leases[0]).not.toBe(leases[1]);

@@ -17,7 +17,7 @@ import {
 describe('a renewal with another ttl', () => {
   const etcd = useEtcd();
   const leaseOf = async (name: string): Promise<string | undefined> =>
-    (await etcd.client().getAll().prefix(`locks/${name}/`).exec()).kvs[0]?.lease;
+    (await etcd.client().getAll().prefix(`locks//${name}/`).exec()).kvs[0]?.lease;
   const untilEnded = async (lease: string | undefined): Promise<void> => {
     const { leaseClient } = etcd.client();
     await vi.waitFor(async () => {

@@ -41,7 +41,7 @@ describe('leases and sessions', () => {
     // The lease is for the next of them.
     expect(counted.take()).toEqual({ txn: 1, leaseGrant: 1 });
     await Promise.all(waiting.map((each) => backend.abandon(each, call)));
-    expect(await backend.inspect(name, call)).toEqual({ resource: name, holders: [], waiters: [] });
+    expect(await backend.inspect(name, call)).toEqual({ name, holders: [], waiters: [] });
   });
 
   test('a queue entry lasts as long as its process waits', async () => {
@@ -51,9 +51,9 @@ describe('leases and sessions', () => {
     const waiting = request(name);
     await backend.attempt(waiting, true, call);
     const turn = backend.awaitTurn(waiting, callFor(10_000));
-    const { kvs } = await etcd.client().getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
+    const { kvs } = await etcd.client().getAll().prefix(`locks//${name}/${waiting.acquisitionId}`).exec();
     await new Promise((resolve) => setTimeout(resolve, 3_000));
-    const after = await etcd.client().getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
+    const after = await etcd.client().getAll().prefix(`locks//${name}/${waiting.acquisitionId}`).exec();
     expect(after.kvs[0]?.create_revision).toBe(kvs[0]?.create_revision as string);
     await holder.release(first, call);
     expect(await turn).toBeDefined();
@@ -66,7 +66,7 @@ describe('leases and sessions', () => {
     const first = await take(holder, request(name));
     const waiting = request(name);
     await backend.attempt(waiting, true, call);
-    const key = `locks/${name}/${waiting.acquisitionId}`;
+    const key = `locks//${name}/${waiting.acquisitionId}`;
     const before = (await etcd.client().get(key).exec()).kvs[0]?.create_revision;
     expect(await backend.awaitTurn(waiting, callFor(2_700))).toBeUndefined();
     // The pause of core ends after the heartbeat is due, and both are late.
@@ -124,7 +124,7 @@ describe('leases and sessions', () => {
     const waiting = request(name);
     await backend.attempt(waiting, true, call);
     const turn = backend.awaitTurn(waiting, callFor(20_000));
-    const key = `locks/${name}/${waiting.acquisitionId}`;
+    const key = `locks//${name}/${waiting.acquisitionId}`;
     const before = (await etcd.client().get(key).exec()).kvs[0]?.create_revision;
     stale = true;
     await vi.waitFor(() => expect(stale).toBe(false), 5_000);
@@ -141,7 +141,7 @@ describe('leases and sessions', () => {
     const name = freshName();
     const first = await take(holder, request(name));
     const writesMarker = ({ success = [] }: ITxnRequest) =>
-      success.some(({ request_put: put }) => put?.key?.toString().startsWith('locks//') === true);
+      success.some(({ request_put: put }) => put?.key?.toString().startsWith('locks///') === true);
     sendTwice(counted.client, writesMarker, async () => {
       await etcd.client().put('foreign').value('written meanwhile');
     });
@@ -165,7 +165,7 @@ describe('leases and sessions', () => {
     const turn = backend.awaitTurn(waiting, callFor(20_000));
     // The first periodic check; the next one would come after 5 s.
     await vi.waitFor(() => expect(counted.counts['txn']).toBeGreaterThanOrEqual(1), 5_000);
-    const { kvs } = await client.getAll().prefix(`locks/${name}/${waiting.acquisitionId}`).exec();
+    const { kvs } = await client.getAll().prefix(`locks//${name}/${waiting.acquisitionId}`).exec();
     await client.leaseClient.leaseRevoke({ ID: kvs[0]?.lease as string });
     const startedAt = performance.now();
     expect(await turn).toBeUndefined();
@@ -185,7 +185,7 @@ describe('leases and sessions', () => {
     const before = performance.now();
     const grant = await take(backend, request(name, undefined, 4_000));
     expect(grant.countedFrom).toBeGreaterThanOrEqual(before);
-    const { kvs } = await client.getAll().prefix(`locks/${name}/`).exec();
+    const { kvs } = await client.getAll().prefix(`locks//${name}/`).exec();
     const { TTL } = await client.leaseClient.leaseTimeToLive({ ID: kvs[0]?.lease as string });
     expect(Number(TTL)).toBeGreaterThanOrEqual(3);
     await backend.release(grant, call);
@@ -239,7 +239,7 @@ describe('leases and sessions', () => {
     expect((await backend.attempt(waiting, true, call)).status).toBe('contended');
     const entered = backend.awaitTurn?.(waiting, callFor(10_000));
     const leaseOf = async () =>
-      (await client.get(`locks/${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
+      (await client.get(`locks//${name}/${waiting.acquisitionId}`).exec()).kvs[0]?.lease;
     const session = await leaseOf();
     await holder.release(first, call);
     const grant = await entered;

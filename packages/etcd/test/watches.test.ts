@@ -30,7 +30,7 @@ test('no stream stays open, and keeps the process alive, when the server ended t
   streams[0]?.emit('end');
   await opening.promise;
   const admin = etcd.client();
-  await admin.delete().key(`locks/${wanted.resource}/${wanted.acquisitionId}`);
+  await admin.delete().key(`locks//${wanted.resource}/${wanted.acquisitionId}`);
   const { header } = await admin.put('later').value('written');
   await admin.kv.compact({ revision: header.revision, physical: true });
   mayOpen.resolve();

@@ -2,6 +2,7 @@ import { Agent as PlainAgent, type IncomingMessage, request as plainRequest } fr
 import { Agent, request as tlsRequest, type RequestOptions } from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { timeInHeaders } from '@locks/record-protocol';
 import { isNetworkError, type KubeStatus, KubeStatusError } from './kube-error.ts';
 
 /** More requests than these wait for a connection. */
@@ -17,6 +18,13 @@ export interface KubeRequest {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly signal: AbortSignal;
+}
+
+/** An answer of success. */
+export interface KubeAnswer<T> {
+  readonly body: T;
+  /** The time of the API server that answered, in milliseconds since 1970; `undefined` where it tells none. */
+  readonly now: number | undefined;
 }
 
 /** Connections to the same server with the same credentials are shared by all backends of the process. */
@@ -39,8 +47,9 @@ export class KubeApi {
   }
 
   /** @throws KubeStatusError for an answer other than success */
-  async send<T>(request: KubeRequest): Promise<T> {
-    return JSON.parse(await text(await this.#answer(request, true))) as T;
+  async send<T>(request: KubeRequest): Promise<KubeAnswer<T>> {
+    const answer = await this.#answer(request, true);
+    return { body: JSON.parse(await text(answer)) as T, now: timeInHeaders(answer.headers) };
   }
 
   /** The body of an answer that goes on, on a connection of its own. */
@@ -59,7 +68,7 @@ export class KubeApi {
     }
     const { statusCode = 0 } = response;
     if (statusCode >= 200 && statusCode < 300) return response;
-    throw new KubeStatusError(statusCode, statusIn(await text(response)));
+    throw new KubeStatusError(statusCode, statusIn(await text(response)), timeInHeaders(response.headers));
   }
 
   /** Resolves with the head of the answer. */

@@ -12,11 +12,14 @@ export class KubeStatusError extends Error {
   readonly status: number;
   /** What Kubernetes says of it. */
   readonly details: KubeStatus;
+  /** The time of the API server that answered, in milliseconds since 1970. */
+  readonly now: number | undefined;
 
-  constructor(status: number, details: KubeStatus) {
+  constructor(status: number, details: KubeStatus, now?: number) {
     super(details.message || `HTTP status ${status}`);
     this.status = status;
     this.details = details;
+    this.now = now;
   }
 
   /** Whether there is no Lease of this name. An API server that has no Leases at all, or a proxy, says 404 too. */

@@ -1,12 +1,14 @@
-import type {
-  RecordsRead,
-  RecordStore,
-  RecordWrite,
-  RecordWritten,
-  RequestLimit,
-  StoredRecord,
+import {
+  clockOf,
+  type RecordClock,
+  type RecordsRead,
+  type RecordStore,
+  type RecordWrite,
+  type RecordWritten,
+  type RequestLimit,
+  type StoredRecord,
 } from '@locks/record-protocol';
-import { KubeApi, type KubeRequest } from './kube-api.ts';
+import { type KubeAnswer, KubeApi, type KubeRequest } from './kube-api.ts';
 import { explained, isRetryableError, KubeStatusError } from './kube-error.ts';
 import { labelValue, leaseName } from './lease-name.ts';
 import {
@@ -24,6 +26,8 @@ import { LeaseWatch } from './lease-watch.ts';
 import type { CheckedKubernetesOptions } from './options.ts';
 
 const PAGE = '250';
+/** `Date` has whole seconds. */
+const STEP_MS = 1_000;
 
 /** Records as Leases of a namespace. */
 export class LeaseStore implements RecordStore {
@@ -31,7 +35,8 @@ export class LeaseStore implements RecordStore {
   /** The annotations of an object may have 256 KiB together; a value that is no text takes a third more in base64. */
   readonly maxValueBytes = 190_000;
   /** Changes are told by a watch. */
-  readonly pace = { minPollMs: 50, maxPollMs: 3_000, aliveMs: 5_000 };
+  readonly pace = { minPollMs: 50, maxPollMs: 3_000, waiterTtlMs: 5_000 };
+  readonly clock: RecordClock;
   readonly #api: KubeApi;
   readonly #namespace: string;
   readonly #prefix: string;
@@ -39,7 +44,9 @@ export class LeaseStore implements RecordStore {
   /** By their areas. */
   readonly #watches = new Map<string, LeaseWatch>();
 
-  constructor({ kubeConfig, namespace, prefix }: CheckedKubernetesOptions) {
+  constructor(options: CheckedKubernetesOptions) {
+    const { kubeConfig, namespace, prefix } = options;
+    this.clock = clockOf(options, STEP_MS);
     this.#api = new KubeApi(kubeConfig);
     this.#namespace = namespace;
     this.#prefix = prefix;
@@ -47,16 +54,18 @@ export class LeaseStore implements RecordStore {
   }
 
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
-    return { records: await Promise.all(keys.map((key) => this.#readOne(key, limit))) };
+    const answers = await Promise.all(keys.map((key) => this.#readOne(key, limit)));
+    return { records: answers.map(({ record }) => record), ...told(answers[0]?.now) };
   }
 
   async write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten> {
     try {
       return await this.#write(write, limit);
     } catch (error) {
-      const { status } = error instanceof KubeStatusError ? error : { status: 0 };
-      if (status === 409) return { status: 'conflict' };
-      if (status === 404 && write.ifVersion !== undefined) return { status: 'conflict', present: 'absent' };
+      const { status, now } = error instanceof KubeStatusError ? error : { status: 0, now: undefined };
+      if (status === 409) return { status: 'conflict', ...told(now) };
+      if (status === 404 && write.ifVersion !== undefined)
+        return { status: 'conflict', present: 'absent', ...told(now) };
       throw explained(error, this.#namespace);
     }
   }
@@ -67,7 +76,7 @@ export class LeaseStore implements RecordStore {
     let next: string | undefined;
     do {
       const query = { labelSelector, limit: PAGE, ...(next && { continue: next }) };
-      const list = await this.#send<LeaseList>({ method: 'GET', path: this.#path, query }, limit);
+      const { body: list } = await this.#send<LeaseList>({ method: 'GET', path: this.#path, query }, limit);
       for (const lease of list.items) {
         const record = keyOf(lease)?.startsWith(prefix) === true ? storedIn(lease) : undefined;
         if (record !== undefined) yield record;
@@ -92,14 +101,19 @@ export class LeaseStore implements RecordStore {
     for (const watch of this.#watches.values()) watch.close();
   }
 
-  async #readOne(key: string, limit: RequestLimit): Promise<StoredRecord | undefined> {
+  async #readOne(
+    key: string,
+    limit: RequestLimit,
+  ): Promise<{ readonly record: StoredRecord | undefined; readonly now: number | undefined }> {
     const name = leaseName(key);
     try {
       // Without a resource version a read is answered from etcd, never from a cache of the API server.
-      const lease = await this.#send<LeaseObject>({ method: 'GET', path: `${this.#path}/${name}` }, limit);
-      return recordOf(lease, key, this.#namespace);
+      const path = `${this.#path}/${name}`;
+      const { body: lease, now } = await this.#send<LeaseObject>({ method: 'GET', path }, limit);
+      return { record: recordOf(lease, key, this.#namespace), now };
     } catch (error) {
-      if (error instanceof KubeStatusError && error.isAbsent(name)) return undefined;
+      if (error instanceof KubeStatusError && error.isAbsent(name))
+        return { record: undefined, now: error.now };
       throw explained(error, this.#namespace);
     }
   }
@@ -109,18 +123,18 @@ export class LeaseStore implements RecordStore {
     if (value === undefined) {
       if (ifVersion === undefined) throw new RangeError('a record is deleted in a version');
       const body = { preconditions: preconditionsOf(ifVersion) };
-      await this.#send({ method: 'DELETE', path, body }, limit);
-      return { status: 'written', version: ifVersion };
+      const { now } = await this.#send({ method: 'DELETE', path, body }, limit);
+      return { status: 'written', version: ifVersion, ...told(now) };
     }
     const body = leaseOf(key, this.#areaLabel(key), value, ifVersion);
-    const lease =
+    const { body: lease, now } =
       ifVersion === undefined
         ? await this.#send<LeaseObject>({ method: 'POST', path: this.#path, body }, limit)
         : await this.#send<LeaseObject>({ method: 'PUT', path, body }, limit);
-    return { status: 'written', version: versionOf(lease) };
+    return { status: 'written', version: versionOf(lease), ...told(now) };
   }
 
-  async #send<T>(request: Omit<KubeRequest, 'signal'>, { signal }: RequestLimit): Promise<T> {
+  async #send<T>(request: Omit<KubeRequest, 'signal'>, { signal }: RequestLimit): Promise<KubeAnswer<T>> {
     return await this.#api.send<T>({ ...request, signal });
   }
 
@@ -138,4 +152,8 @@ export class LeaseStore implements RecordStore {
     const [word = ''] = key.slice(this.#prefix.length).split('/');
     return labelValue(this.#prefix + word);
   }
+}
+
+function told(now: number | undefined): { readonly now?: number } {
+  return now === undefined ? {} : { now };
 }

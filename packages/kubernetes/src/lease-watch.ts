@@ -109,7 +109,8 @@ export class LeaseWatch {
   /** The version of the present. Changes before it may have been missed. */
   async #present(signal: AbortSignal): Promise<string> {
     const query = { labelSelector: this.#labelSelector, limit: '1' };
-    const { metadata } = await this.#api.send<LeaseList>({ method: 'GET', path: this.#path, query, signal });
+    const request = { method: 'GET', path: this.#path, query, signal } as const;
+    const { metadata } = (await this.#api.send<LeaseList>(request)).body;
     for (const name of [...this.#listeners.keys()]) this.#tell(name);
     return metadata.resourceVersion;
   }

@@ -47,7 +47,7 @@ describeOnKubernetes('the rights of a user', ['app', 'stranger', 'reader'], (on)
 
   it('are named where they are missing, at once', async () => {
     const config = kubeConfig(await on.server.access('stranger'));
-    await using locks = createLocks(kubernetesBackend({ kubeConfig: config }));
+    await using locks = createLocks(kubernetesBackend(config));
     const failure = await locks
       .lock('a')
       .acquire({ waitMs: 60_000 })
@@ -87,7 +87,7 @@ describeOnKubernetes('the rights of a user', ['app', 'stranger', 'reader'], (on)
       subjects: [{ kind: 'User', name: 'reader' }],
     });
     const access = await on.server.access('reader');
-    const open = () => createLocks(kubernetesBackend({ kubeConfig: kubeConfig(access) }));
+    const open = () => createLocks(kubernetesBackend(kubeConfig(access)));
     await using one = open();
     await using two = open();
     const lease = await one.lock('b').acquire();

@@ -8,18 +8,24 @@ import { kubeConfig } from './kube-config.ts';
 const access = { url: 'https://127.0.0.1:1', certificate: '', token: 'x' };
 const loaded = kubeConfig(access);
 
-it.each<[string, unknown, RegExp]>([
-  ['no config', {}, /kubeConfig must be a KubeConfig.*undefined/],
-  ['null', { kubeConfig: null }, /kubeConfig must be a KubeConfig.*null/],
-  ['a client', { kubeConfig: loaded.makeApiClient(CoordinationV1Api) }, /kubeConfig must be a KubeConfig/],
-  ['a config that was not loaded', { kubeConfig: new KubeConfig() }, /Load it first/],
-  ['a path', { kubeConfig: '~/.kube/config' }, /kubeConfig must be a KubeConfig/],
-  ['another name', { kubeconfig: loaded }, /kubeconfig.*kubeConfig/],
-  ['a bad namespace', { kubeConfig: loaded, namespace: 'Not A Name' }, /namespace must be/],
-  ['null as the namespace', { kubeConfig: loaded, namespace: null }, /namespace must be/],
-  ['a long prefix', { kubeConfig: loaded, prefix: 'p'.repeat(129) }, /prefix must be/],
-])('refuses %s', (_, options, message) => {
-  const call = () => kubernetesBackend(options as KubernetesBackendOptions);
+it.each<[string, unknown, unknown, RegExp]>([
+  ['no config', undefined, undefined, /kubeConfig must be a KubeConfig.*undefined/],
+  ['null', null, undefined, /kubeConfig must be a KubeConfig.*null/],
+  [
+    'options first',
+    { namespace: 'a' },
+    undefined,
+    /kubeConfig must be a KubeConfig.*kubernetesBackend\(kubeConfig, { … }\)/,
+  ],
+  ['a client', loaded.makeApiClient(CoordinationV1Api), {}, /kubeConfig must be a KubeConfig/],
+  ['a config that was not loaded', new KubeConfig(), {}, /Load it first/],
+  ['a path', '~/.kube/config', {}, /kubeConfig must be a KubeConfig/],
+  ['a config among the options', loaded, { kubeConfig: loaded }, /kubeConfig.*the first argument/],
+  ['a bad namespace', loaded, { namespace: 'Not A Name' }, /namespace must be/],
+  ['null as the namespace', loaded, { namespace: null }, /namespace must be/],
+  ['a long prefix', loaded, { prefix: 'p'.repeat(129) }, /prefix must be/],
+])('refuses %s', (_, config, options, message) => {
+  const call = () => kubernetesBackend(config as KubeConfig, options as KubernetesBackendOptions);
   expect(call).toThrow(LockError);
   expect(call).toThrow(
     expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT', message: expect.stringMatching(message) }),
@@ -27,8 +33,8 @@ it.each<[string, unknown, RegExp]>([
 });
 
 it('takes the namespace of the context, unless another is given', () => {
-  expect(checkOptions({ kubeConfig: loaded }).namespace).toBe('default');
+  expect(checkOptions(loaded, {}).namespace).toBe('default');
   const inShop = kubeConfig(access, 'shop');
-  expect(checkOptions({ kubeConfig: inShop }).namespace).toBe('shop');
-  expect(checkOptions({ kubeConfig: inShop, namespace: 'other' }).namespace).toBe('other');
+  expect(checkOptions(inShop, {}).namespace).toBe('shop');
+  expect(checkOptions(inShop, { namespace: 'other' }).namespace).toBe('other');
 });

@@ -70,7 +70,10 @@ export function describeOnKubernetes(
       },
       async open({ user, at, namespace = 'default' } = {}) {
         const config = kubeConfig({ ...(await server.access(user)), ...at });
-        const store = new LeaseStore({ kubeConfig: config, namespace, prefix: 'locks/' });
+        const store = new LeaseStore({
+          ...{ kubeConfig: config, namespace, prefix: 'locks/' },
+          ...{ expiry: 'clock', skewMs: 1_000 },
+        });
         stores.push(store);
         return store;
       },

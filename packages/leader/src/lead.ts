@@ -1,5 +1,6 @@
 import type { BaseLease, Lease, Lock, LockManager } from '@locks/core';
 import {
+  abortSignal,
   invalidArgument,
   matching,
   mustBe,
@@ -12,10 +13,10 @@ import {
 } from '@locks/core/backend';
 import { type BackoffOptions, readBackoff } from './back-off.ts';
 import { Campaign } from './campaign.ts';
-import { changes, type LeaderInfo, readPollMs, readSignal } from './leader.ts';
+import { changes, type LeaderInfo, readPollMs } from './leader.ts';
 import type { BaseLeadership, Leadership } from './leadership.ts';
 
-/** Options of {@link lead}. All times are milliseconds. */
+/** Options of `lead` of an `Election`. All times are milliseconds. */
 export interface LeadOptions {
   /** Ends the campaign: a leader resigns, a candidate leaves the queue, and `lead` resolves. */
   readonly signal?: AbortSignal | undefined;
@@ -63,7 +64,7 @@ const readFunction = matching(
 );
 /** Core refuses a ttl below the minimum of the backend, and a label that is too long. */
 const TABLE = {
-  signal: optional(readSignal),
+  signal: optional(abortSignal),
   ttlMs: optional(wholeNumber(10, 31_536_000_000, 'milliseconds')),
   label: optional(text('a string', /^/)),
   backoff: readBackoff,
@@ -73,36 +74,15 @@ const TABLE = {
   pollMs: optional(readPollMs, 1_000),
 } satisfies OptionTable<LeadOptions>;
 
-// setup: import { createLocks } from '@locks/core'; import { lead } from '@locks/leader'; import { memoryBackend } from '@locks/memory';
-// setup: const locks = createLocks(memoryBackend()); declare function schedule(token: bigint, signal: AbortSignal): Promise<void>;
-/**
- * Takes part in an election until `options.signal` aborts: waits for the leadership, works while it lasts, and is a candidate again
- * afterwards. The leader is the holder of the lock `name`. An error of the store does not end the campaign.
- *
- * A leadership ends when the work returns or throws, when it resigns, when its lease is lost, or when `options.signal` aborts. The
- * lease is released once the work has settled, so a work that ignores its signal keeps its leadership, or keeps this process from
- * the next one.
- *
- * @param work - runs while this process leads
- * @returns a promise that resolves when `options.signal` aborted and the work has settled
- * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_UNSUPPORTED`; `LOCK_CONFLICT` where permits of that name are in use;
- * the error of the work, with `whenWorkFails: 'end'`; what `onError` or `onLeader` throws
- * @example
- * ```ts
- * const stopping = new AbortController();
- * process.once('SIGTERM', () => stopping.abort());
- * await lead(locks, 'scheduler', async ({ signal, fencingToken }) => {
- *   await schedule(fencingToken, signal);
- * }, { signal: stopping.signal, ttlMs: 10_000 });
- * ```
- */
+/** Takes part in an election: `lead` of `Election` has the promises. */
 export async function lead<L extends BaseLease>(
   locks: Pick<LockManager<L>, 'lock' | 'inspect'>,
   name: string,
   work: (leadership: Leadership<L>) => unknown,
-  options?: LeadOptions,
+  options: LeadOptions | undefined,
 ): Promise<void> {
-  if (typeof work !== 'function') throw mustBe('What lead() works', 'a function', work);
+  if (typeof work !== 'function')
+    throw mustBe('lead(work, options): the work, which comes first,', 'a function', work);
   const { signal, ttlMs, label, onLeader, pollMs, ...rest } = readOptions('lead()', options, TABLE);
   if (rest.whenWorkFails === 'campaign' && rest.onError === undefined) {
     throw invalidArgument(

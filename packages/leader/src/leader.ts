@@ -1,5 +1,5 @@
 import { type BaseLease, type Holder, isLockError, type LockManager } from '@locks/core';
-import { matching, milliseconds, optional, type OptionTable, readOptions } from '@locks/core/backend';
+import { abortSignal, milliseconds, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { sleep } from './back-off.ts';
 
 /** A leader as the store knows it. In JSON the fencing token is a decimal string. */
@@ -19,7 +19,7 @@ export interface LeaderInfo {
   readonly expiresInMs?: number | undefined;
 }
 
-/** Options of {@link watch}. */
+/** Options of `watch` of an `Election`. */
 export interface WatchLeaderOptions {
   /**
    * The pause between two questions to the store, in milliseconds; 10 or more.
@@ -31,23 +31,12 @@ export interface WatchLeaderOptions {
 }
 
 export const readPollMs = milliseconds(10, 86_400_000);
-export const readSignal = matching('an AbortSignal', isSignal);
 const TABLE = {
   pollMs: optional(readPollMs, 1_000),
-  signal: optional(readSignal),
+  signal: optional(abortSignal),
 } satisfies OptionTable<WatchLeaderOptions>;
 
-// setup: import { createLocks } from '@locks/core'; import { leader } from '@locks/leader'; import { memoryBackend } from '@locks/memory'; const locks = createLocks(memoryBackend());
-/**
- * Gives the leader of this moment, without taking part; `undefined` while nobody leads. Each call is one question to the store.
- *
- * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`, `LOCK_BACKEND`
- * @example
- * ```ts
- * const current = await leader(locks, 'scheduler');
- * console.log(current?.label ?? 'nobody leads');
- * ```
- */
+/** Gives the leader of this moment. */
 export async function leader(
   locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
   name: string,
@@ -57,29 +46,13 @@ export async function leader(
   return holder && infoOf(holder);
 }
 
-// setup: import { createLocks } from '@locks/core'; import { watch } from '@locks/leader'; import { memoryBackend } from '@locks/memory';
-// setup: const locks = createLocks(memoryBackend()); const stopping = new AbortController();
-/**
- * Iterates over the leader of this moment and then every change that is seen: `undefined` when nobody leads. The store is asked
- * every `pollMs`, with one question, whatever the number of candidates; a leadership that begins and ends between two questions
- * is not seen. While the store does not answer, nothing is given, and the questions go on. A wait keeps the process alive.
- *
- * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CLOSED`
- * @example
- * ```ts
- * for await (const current of watch(locks, 'scheduler', { signal: stopping.signal })) {
- *   console.log(current?.label ?? 'nobody leads');
- * }
- * ```
- */
+/** Iterates over the leaders: `watch` of `Election` has the promises. */
 export function watch(
   locks: Pick<LockManager<BaseLease>, 'inspect' | 'lock'>,
   name: string,
-  options?: WatchLeaderOptions,
+  options: WatchLeaderOptions | undefined,
 ): AsyncIterable<LeaderInfo | undefined> {
   const { pollMs, signal } = readOptions('watch()', options, TABLE);
-  // `lock()` refuses a bad name, and a closed manager.
-  locks.lock(name);
   return changes(locks, name, pollMs, signal, true);
 }
 
@@ -137,9 +110,4 @@ function infoOf({ acquisitionId, label, fencingToken, heldForMs, expiresInMs }: 
   const info = { acquisitionId, label, fencingToken, leadingForMs: heldForMs, expiresInMs };
   const toJSON = (): object => ({ ...info, fencingToken: fencingToken?.toString() });
   return Object.defineProperty({ ...info }, 'toJSON', { value: toJSON });
-}
-
-function isSignal(value: unknown): value is AbortSignal {
-  const signal = value as Partial<AbortSignal> | null;
-  return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
 }

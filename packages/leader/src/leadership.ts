@@ -77,16 +77,19 @@ export class LeaseLeadership implements BaseLeadership {
 
   /** Tells whether an error of the work says no more than that this leadership has ended. */
   isEndedBy(error: unknown): boolean {
-    if (isLockError(error, 'LOCK_LOST')) return error.resource === undefined || error.resource === this.name;
+    if (isLockError(error, 'LOCK_LOST')) return error.lockName === undefined || error.lockName === this.name;
     const { signal } = this;
     if (!signal.aborted) return false;
     return error === signal.reason || (error instanceof Error && error.name === 'AbortError');
   }
 
-  /** Releases the lease, to be called when the work has ended. A release without an answer is reported by core's event. */
+  /**
+   * Releases the lease, to be called when the work has ended. Its loss has ended the leadership already; core's event reports a
+   * release without an answer.
+   */
   async end(): Promise<void> {
     this.#unfollow();
-    await this.#lease[Symbol.asyncDispose]();
+    await this.#lease.release().catch(() => {});
   }
 
   #follow(signal: AbortSignal): () => void {

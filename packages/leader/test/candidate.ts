@@ -2,7 +2,7 @@ import type { FencedLease } from '@locks/core';
 import { createLocks, type LockManager } from '@locks/core';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 import { vi } from 'vitest';
-import { lead, type LeadOptions, type Leadership } from '../src/index.ts';
+import { election, type LeadOptions, type Leadership } from '../src/index.ts';
 
 /** A candidate with a manager of its own, whose work lasts until its signal aborts or the test ends it. */
 export class Candidate {
@@ -22,15 +22,17 @@ export class Candidate {
     this.name = name;
     this.locks = createLocks(memoryBackend(store), { ttlMs: 500 });
     const { signal } = this.stop;
-    this.over = lead(this.locks, 'scheduler', (leadership) => this.#work(leadership), {
-      backoff: { firstMs: 5, longestMs: 20 },
-      ...options,
-      signal,
-      label: name,
-    }).then(
-      () => (this.outcome = {}),
-      (error: unknown) => (this.outcome = { error }),
-    );
+    this.over = election(this.locks, 'scheduler')
+      .lead((leadership) => this.#work(leadership), {
+        backoff: { firstMs: 5, longestMs: 20 },
+        ...options,
+        signal,
+        label: name,
+      })
+      .then(
+        () => (this.outcome = {}),
+        (error: unknown) => (this.outcome = { error }),
+      );
   }
 
   get leads(): boolean {

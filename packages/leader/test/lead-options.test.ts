@@ -1,7 +1,7 @@
 import { createLocks, LockError, onLockEvent } from '@locks/core';
 import { memoryBackend, memoryTestBackend } from '@locks/memory';
 import { describe, expect, it, vi } from 'vitest';
-import { lead, type Leadership, type LeaderInfo } from '../src/index.ts';
+import { election, type Leadership, type LeaderInfo } from '../src/index.ts';
 import { forEver, until, withCandidates } from './candidate.ts';
 
 describe('an error of the work', () => {
@@ -37,7 +37,7 @@ describe('an error of the work', () => {
     const memory = memoryTestBackend();
     const locks = createLocks(memory, { ttlMs: 2_000 });
     const error = new Error('the cleanup failed');
-    const leading = lead(locks, 'scheduler', async ({ signal }) => {
+    const leading = election(locks, 'scheduler').lead(async ({ signal }) => {
       await forEver({ signal }).catch(() => {});
       throw error;
     });
@@ -52,9 +52,7 @@ describe('an error of the work', () => {
     const locks = createLocks(memory, { ttlMs: 2_000 });
     const late = new LockError('LOCK_LOST', 'a newer token wrote', { reason: 'taken-over' });
     let began = 0;
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async () => {
         began += 1;
         if (began === 1) throw late;
@@ -65,7 +63,7 @@ describe('an error of the work', () => {
       },
       { backoff: { firstMs: 0 } },
     );
-    await expect(leading).rejects.toMatchObject({ code: 'LOCK_LOST', resource: 'other' });
+    await expect(leading).rejects.toMatchObject({ code: 'LOCK_LOST', lockName: 'other' });
     expect(began).toBe(2);
   });
 
@@ -74,9 +72,7 @@ describe('an error of the work', () => {
       const locks = createLocks(memoryBackend());
       const thrown = new Error(`${option} failed`);
       let settled = false;
-      const leading = lead(
-        locks,
-        'scheduler',
+      const leading = election(locks, 'scheduler').lead(
         async ({ signal }) => {
           if (option === 'onError') throw new Error('the work failed');
           await forEver({ signal }).catch(() => {});
@@ -106,9 +102,7 @@ describe('the options', () => {
   it('ttl and label are those of the lease', async () => {
     const locks = createLocks(memoryBackend());
     const stop = new AbortController();
-    await lead(
-      locks,
-      'scheduler',
+    await election(locks, 'scheduler').lead(
       async () => {
         const { holders } = await locks.inspect('scheduler');
         expect(holders).toMatchObject([{ label: 'http://10.0.0.7:8080' }]);
@@ -150,13 +144,13 @@ describe('the options', () => {
       [work, { onLeader: 5 }],
       [work, { pollMs: 1 }],
       [work, { signal: {} }],
+      [work, { polMs: 50 }],
     ];
     for (const [given, options] of wrong) {
-      await expect(lead(locks, 'a', given as () => void, options as object)).rejects.toMatchObject({
+      await expect(election(locks, 'a').lead(given as () => void, options as object)).rejects.toMatchObject({
         code: 'LOCK_INVALID_ARGUMENT',
       });
     }
-    await expect(lead(locks, '', work)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
     expect(attempt).not.toHaveBeenCalled();
   });
 });
@@ -169,9 +163,7 @@ it('a release without an answer is reported by core, and does not end the campai
   const unsubscribe = onLockEvent('locks:release-failed', (event) => void failures.push(event));
   let repair = (): void => {};
   const terms: Leadership[] = [];
-  const leading = lead(
-    locks,
-    'scheduler',
+  const leading = election(locks, 'scheduler').lead(
     (leadership) => {
       terms.push(leadership);
       if (terms.length === 2) stop.abort();

@@ -1,7 +1,7 @@
 import { createLocks } from '@locks/core';
 import { memoryBackend, MemoryStore, memoryTestBackend } from '@locks/memory';
 import { describe, expect, it, vi } from 'vitest';
-import { lead } from '../src/index.ts';
+import { election } from '../src/index.ts';
 import { Candidate, forEver, until, withCandidates } from './candidate.ts';
 
 describe('a campaign', () => {
@@ -45,9 +45,7 @@ describe('a campaign', () => {
     const locks = createLocks(memoryBackend());
     const stop = new AbortController();
     const at: number[] = [];
-    await lead(
-      locks,
-      'a',
+    await election(locks, 'a').lead(
       () => {
         at.push(performance.now());
         if (at.length === 3) stop.abort();
@@ -65,9 +63,7 @@ describe('a campaign', () => {
     const stop = new AbortController();
     let finish = (): void => {};
     const reasons: unknown[] = [];
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async ({ signal }) => {
         await new Promise<void>((resolve) => (finish = resolve));
         reasons.push(signal.reason);
@@ -95,7 +91,7 @@ describe('a campaign', () => {
   it('does nothing where its signal has aborted before', async () => {
     const locks = createLocks(memoryBackend());
     const work = vi.fn();
-    await lead(locks, 'scheduler', work, { signal: AbortSignal.abort() });
+    await election(locks, 'scheduler').lead(work, { signal: AbortSignal.abort() });
     expect(work).not.toHaveBeenCalled();
   });
 
@@ -121,9 +117,7 @@ describe('a leadership', () => {
     const stop = new AbortController();
     const order: string[] = [];
     let finish = (): void => {};
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async (leadership) => {
         const { signal } = leadership;
         leadership.resign();
@@ -150,9 +144,7 @@ describe('a leadership', () => {
     const stop = new AbortController();
     const lost: unknown[] = [];
     const seen: bigint[] = [];
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async ({ signal, fencingToken }) => {
         seen.push(fencingToken);
         await forEver({ signal }).catch((error: unknown) => {
@@ -180,9 +172,7 @@ describe('a leadership', () => {
     const locks = createLocks(memory, { ttlMs: 2_000 });
     const stop = new AbortController();
     const found: unknown[] = [];
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       (leadership) => {
         if (found.length > 0) return;
         const { signal } = leadership;
@@ -210,9 +200,7 @@ describe('a leadership', () => {
     let most = 0;
     let finish = (): void => {};
     let began = 0;
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async () => {
         began += 1;
         running += 1;
@@ -243,9 +231,7 @@ describe('a store that is away', () => {
     const stop = new AbortController();
     const reasons: unknown[] = [];
     let began = 0;
-    const leading = lead(
-      locks,
-      'scheduler',
+    const leading = election(locks, 'scheduler').lead(
       async ({ signal }) => {
         began += 1;
         await forEver({ signal }).catch((error: unknown) => void reasons.push(error));
@@ -271,7 +257,7 @@ describe('a store that is away', () => {
     const stop = new AbortController();
     const errors: unknown[] = [];
     const work = vi.fn(() => stop.abort());
-    const leading = lead(locks, 'scheduler', work, {
+    const leading = election(locks, 'scheduler').lead(work, {
       signal: stop.signal,
       backoff: { firstMs: 1, longestMs: 2 },
       onError(error) {

@@ -1,7 +1,7 @@
 import { createLocks } from '@locks/core';
 import { memoryBackend, MemoryStore, memoryTestBackend } from '@locks/memory';
 import { describe, expect, it, vi } from 'vitest';
-import { leader, watch } from '../src/index.ts';
+import { election } from '../src/index.ts';
 import { Candidate } from './candidate.ts';
 
 const until = (condition: () => void | Promise<void>) =>
@@ -10,7 +10,7 @@ const until = (condition: () => void | Promise<void>) =>
 describe('leader', () => {
   it('is undefined while nobody leads, and takes no part', async () => {
     const locks = createLocks(memoryBackend());
-    expect(await leader(locks, 'scheduler')).toBeUndefined();
+    expect(await election(locks, 'scheduler').leader()).toBeUndefined();
     expect(await locks.inspect('scheduler')).toMatchObject({ holders: [], waiters: [] });
   });
 
@@ -19,28 +19,32 @@ describe('leader', () => {
     const a = new Candidate(store, 'http://10.0.0.7:8080');
     await until(() => expect(a.leads).toBe(true));
     const observer = createLocks(memoryBackend(store));
-    const found = await leader(observer, 'scheduler');
+    const found = await election(observer, 'scheduler').leader();
     const { acquisitionId, fencingToken } = a.led[0] ?? {};
     expect(found).toMatchObject({ label: 'http://10.0.0.7:8080', acquisitionId, fencingToken });
     expect(found?.expiresInMs).toBeLessThanOrEqual(500);
-    await until(async () => expect((await leader(observer, 'scheduler'))?.leadingForMs).toBeGreaterThan(0));
+    await until(async () =>
+      expect((await election(observer, 'scheduler').leader())?.leadingForMs).toBeGreaterThan(0),
+    );
     expect(JSON.parse(JSON.stringify(found))).toMatchObject({ fencingToken: `${fencingToken}` });
     a.stop.abort();
     await a.over;
-    expect(await leader(observer, 'scheduler')).toBeUndefined();
+    expect(await election(observer, 'scheduler').leader()).toBeUndefined();
   });
 
   it('does not take a reader or a permit for a leader', async () => {
     const locks = createLocks(memoryBackend());
     await locks.readWriteLock('scheduler').read.acquire();
-    expect(await leader(locks, 'scheduler')).toBeUndefined();
+    expect(await election(locks, 'scheduler').leader()).toBeUndefined();
     await locks.close();
   });
 
   it('rejects with the error of the store', async () => {
     const memory = memoryTestBackend();
     memory.fail();
-    await expect(leader(createLocks(memory), 'scheduler')).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
+    await expect(election(createLocks(memory), 'scheduler').leader()).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+    });
   });
 });
 
@@ -51,7 +55,7 @@ describe('watch', () => {
     const stop = new AbortController();
     const seen: (string | undefined)[] = [];
     const watching = (async () => {
-      for await (const current of watch(observer, 'scheduler', { signal: stop.signal, pollMs: 10 }))
+      for await (const current of election(observer, 'scheduler').watch({ signal: stop.signal, pollMs: 10 }))
         seen.push(current?.label);
     })();
     await until(() => expect(seen).toEqual([undefined]));
@@ -72,7 +76,9 @@ describe('watch', () => {
     const a = new Candidate(store, 'a', { backoff: { firstMs: 0, longestMs: 0 } });
     await until(() => expect(a.leads).toBe(true));
     const ids = new Set<string | undefined>();
-    for await (const current of watch(createLocks(memoryBackend(store)), 'scheduler', { pollMs: 10 })) {
+    for await (const current of election(createLocks(memoryBackend(store)), 'scheduler').watch({
+      pollMs: 10,
+    })) {
       if (current !== undefined) ids.add(current.acquisitionId);
       if (ids.size === 3) break;
       if (a.current?.acquisitionId === current?.acquisitionId) a.current?.resign();
@@ -92,7 +98,7 @@ describe('watch', () => {
     const seen: (string | undefined)[] = [];
     const startedAt = performance.now();
     const watching = (async () => {
-      for await (const current of watch(locks, 'scheduler', { signal: stop.signal, pollMs: 20 }))
+      for await (const current of election(locks, 'scheduler').watch({ signal: stop.signal, pollMs: 20 }))
         seen.push(current?.label);
     })();
     await until(() => expect(inspect.mock.calls.length).toBeGreaterThan(3));
@@ -111,7 +117,7 @@ describe('watch', () => {
     const asked = vi.spyOn(memory, 'inspect').mockImplementation(() => new Promise(() => {}));
     const stop = new AbortController();
     const watching = (async () => {
-      for await (const _ of watch(locks, 'scheduler', { signal: stop.signal }))
+      for await (const _ of election(locks, 'scheduler').watch({ signal: stop.signal }))
         expect.fail('nothing was answered');
     })();
     await until(() => expect(asked).toHaveBeenCalled());
@@ -121,13 +127,12 @@ describe('watch', () => {
 
   it('refuses bad arguments at once, and ends with LOCK_CLOSED when the manager is closed', async () => {
     const locks = createLocks(memoryBackend());
-    expect(() => watch(locks, '')).toThrow(expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }));
     for (const options of [{ pollMs: 5 }, { signal: 5 }, { everyMs: 5 }]) {
-      expect(() => watch(locks, 'a', options as object)).toThrow(
+      expect(() => election(locks, 'a').watch(options as object)).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
       );
     }
-    const iterator = watch(locks, 'a', { pollMs: 10 })[Symbol.asyncIterator]();
+    const iterator = election(locks, 'a').watch({ pollMs: 10 })[Symbol.asyncIterator]();
     expect(await iterator.next()).toEqual({ done: false, value: undefined });
     await locks.close();
     await expect(iterator.next()).rejects.toMatchObject({ code: 'LOCK_CLOSED' });

@@ -1,5 +1,6 @@
-import type { Holder, LockBackend, ResourceState } from '@locks/core';
+import type { Holder, ResourceState } from '@locks/core';
 import {
+  type LockBackend,
   type AcquireRequest,
   type Attempt,
   type Call,
@@ -22,7 +23,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 10, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
 } as const;
 
 /** The capabilities of the backend. */
@@ -140,7 +141,7 @@ class InProcessBackend implements MemoryBackend {
     const now = this.#store.now();
     const queued = waiters ? this.#store.queued(resource) : [];
     return {
-      resource,
+      name: resource,
       holders: this.#store.holders(resource).map((hold) => toHolder(hold, now)),
       waiters: queued.map(({ id, mode, label, since = now }) => ({
         acquisitionId: id,

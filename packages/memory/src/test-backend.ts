@@ -1,5 +1,6 @@
-import type { Holder, LockBackend, LossReason, ResourceState } from '@locks/core';
+import type { Holder, LossReason, ResourceState } from '@locks/core';
 import {
+  type LockBackend,
   type Attempt,
   type Call,
   type Grant,

@@ -76,7 +76,7 @@ test('a wait ends with its signal, and the abandoned waiter is not served', asyn
   expect(await turn).toBeUndefined();
   await backend.abandon(request('a', 'waiter'), call);
   await backend.release(holder, call);
-  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+  expect(await backend.inspect('a', call)).toEqual({ name: 'a', holders: [], waiters: [] });
 });
 
 test('a release or renewal by a stranger changes nothing', async () => {
@@ -100,7 +100,7 @@ test('inspect shows the holder and, in their order, those who wait', async () =>
   await backend.attempt({ ...request('a', 'w2'), label: 'third' }, true, call);
   const mode = { kind: 'exclusive' };
   expect(await backend.inspect('a', call)).toEqual({
-    resource: 'a',
+    name: 'a',
     holders: [
       { acquisitionId: 'holder', label: 'first', mode, fencingToken: 1n, heldForMs: 300, expiresInMs: 700 },
     ],
@@ -119,7 +119,7 @@ test('list shows exactly the names with the prefix that are held now', async () 
   await backend.attempt(request('other', 'three', 5_000), true, call);
   vi.advanceTimersByTime(1_000);
   const states = await all(backend.list?.('job:', call) ?? (async function* () {})());
-  expect(states.map((state) => state.resource)).toEqual(['job:2']);
+  expect(states.map((state) => state.name)).toEqual(['job:2']);
 });
 
 test('a forced release ends the given hold only, and those who wait go on', async () => {

@@ -126,7 +126,7 @@ test('without a fault it locks as the memory backend does, to the end', async ()
   const writer = await write.acquire();
   await writer.downgrade();
   const names: string[] = [];
-  for await (const { resource } of locks.list()) names.push(resource);
+  for await (const { name } of locks.list()) names.push(name);
   expect(names).toEqual(['b']);
   expect(await locks.forceRelease('b')).toHaveLength(1);
   await locks.close();

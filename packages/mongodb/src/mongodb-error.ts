@@ -39,7 +39,15 @@ const SOCKET_CODES = new Set([
   'ENETUNREACH',
 ]);
 
+/** The driver's errors for a call through a client that was closed. */
+const CLOSED_NAMES = new Set(['MongoNotConnectedError', 'MongoClientClosedError']);
+
+export function isClosedClient(error: unknown): boolean {
+  return CLOSED_NAMES.has((error as MaybeMongoError | undefined)?.name as string);
+}
+
 export const DUPLICATE_KEY = 11_000;
+export const UNAUTHORIZED = 13;
 
 interface MaybeMongoError {
   readonly name?: unknown;

@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  RecordsRead,
-  RecordStore,
-  RecordWrite,
-  RecordWritten,
-  RequestLimit,
-  StoredRecord,
+import {
+  clockOf,
+  type RecordChange,
+  type RecordClock,
+  type RecordsRead,
+  type RecordStore,
+  type RecordWrite,
+  type RecordWritten,
+  type RequestLimit,
+  type StoredRecord,
 } from '@locks/record-protocol';
-import type { Binary, Collection, ReadConcernLike, WriteConcernSettings } from 'mongodb';
-import { ChangeTeller } from './change-stream.ts';
-import { codeOf, DUPLICATE_KEY, isPassing } from './mongodb-error.ts';
+import type { Binary, Collection, Db, ReadConcernLike, WriteConcernSettings } from 'mongodb';
+import { callOf, ChangeTeller } from './change-stream.ts';
+import { codeOf, DUPLICATE_KEY, isClosedClient, isPassing, UNAUTHORIZED } from './mongodb-error.ts';
+import type { CheckedMongodbOptions } from './options.ts';
 
 /** A record as a document. */
 interface RecordDocument {
@@ -21,8 +25,12 @@ interface RecordDocument {
   readonly writtenAt: Date;
   /** Present while nobody holds and nobody waits. */
   readonly idleSince?: Date;
+  /** The client that the last write calls: each change stream has the calls of its own client. */
+  readonly calls?: string;
 }
 
+/** Any user may send them. The first one is new in 4.4.2; with a strict version of the API there is only that. */
+const TELLING_COMMANDS = [{ hello: 1 }, { isMaster: 1 }] as const;
 /** How long an idle record stays, in seconds: more than the day that it must. */
 const IDLE_SECONDS = 90_000;
 /** A document has 16 MiB at most. */
@@ -40,38 +48,53 @@ const readConcern: ReadConcernLike = { level: 'majority' };
 export class MongodbStore implements RecordStore {
   readonly name = 'mongodb';
   readonly maxValueBytes = MOST_BYTES;
-  /** The clocks of the servers of a replica set may be apart. */
-  readonly clock = { stepMs: 1, skewMs: 5_000 };
+  readonly clock: RecordClock;
   readonly #collection: Collection<RecordDocument>;
   readonly #changes: ChangeTeller;
-  #index: Promise<unknown> | undefined;
+  #hasIndex = false;
+  /** Whether the last request failed since the application has closed the client, which the driver does not tell otherwise. */
+  #isClientClosed = false;
+  readonly #failed = (error: unknown): never => {
+    this.#isClientClosed = isClosedClient(error);
+    throw error;
+  };
 
-  constructor(collection: Collection) {
+  constructor(options: Pick<CheckedMongodbOptions, 'collection' | 'expiry' | 'skewMs'>) {
+    const { collection } = options;
+    this.clock = clockOf(options, 1);
     this.#collection = collection as unknown as Collection<RecordDocument>;
-    this.#changes = new ChangeTeller(collection);
+    this.#changes = new ChangeTeller(collection, (document) => recordOf(document as RecordDocument));
+  }
+
+  get tellsWhom(): boolean {
+    return this.#changes.isLive;
   }
 
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
     const pipeline = [{ $match: { _id: { $in: keys } } }, { $addFields: { now: '$$NOW' } }];
     const found = await this.#collection
       .aggregate<RecordDocument & { now: Date }>(pipeline, { ...READS, ...limits(limit) })
-      .toArray();
+      .toArray()
+      .catch(this.#failed);
+    this.#isClientClosed = false;
     const byKey = new Map(found.map((document) => [document._id, recordOf(document)]));
+    // A read that finds nothing tells no time.
     const now = found[0]?.now.getTime();
     return { records: keys.map((key) => byKey.get(key)), ...(now !== undefined && { now }) };
   }
 
-  async write({ key, value, ifVersion, isIdle }: RecordWrite, limit: RequestLimit): Promise<RecordWritten> {
+  async write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten> {
+    const { key, value, ifVersion, isIdle, wakes: [called] = [] } = write;
     const given = { ...AS_STORED, writeConcern, ...limits(limit) };
     const version = randomUUID();
     // No document has the fresh version: without an old one, this inserts, or finds a duplicate key.
     const filter = { _id: key, version: ifVersion === undefined ? version : String(ifVersion) };
     if (value === undefined) {
-      const { deletedCount } = await this.#collection.deleteOne(filter, given);
+      const { deletedCount } = await this.#collection.deleteOne(filter, given).catch(this.#failed);
       return deletedCount === 1 ? { status: 'written', version } : { status: 'conflict' };
     }
-    if (isIdle) this.#index ??= this.#makeIndex();
-    const set = { version, value: Buffer.from(value) };
+    if (isIdle && !this.#hasIndex) void this.#makeIndex();
+    const set = { version, value: Buffer.from(value), calls: callOf(called, version) };
     const update = {
       $set: set,
       $currentDate: { writtenAt: true as const, ...(isIdle && { idleSince: true as const }) },
@@ -88,13 +111,31 @@ export class MongodbStore implements RecordStore {
       if (written === null) return { status: 'conflict' };
       return { status: 'written', version, now: written.writtenAt.getTime() };
     } catch (error) {
-      if (codeOf(error) === DUPLICATE_KEY) return { status: 'conflict' };
-      throw error;
+      return codeOf(error) === DUPLICATE_KEY ? { status: 'conflict' } : this.#failed(error);
     }
   }
 
-  watch(key: string, changed: () => void): () => void {
-    return this.#changes.watch(key, changed);
+  async askTime({ signal }: RequestLimit): Promise<number | undefined> {
+    // The first drivers of 6 keep the database to themselves.
+    const { db, s } = this.#collection as { readonly db?: Db; readonly s?: { readonly db?: Db } };
+    const database = db ?? s?.db;
+    let failure: unknown;
+    for (const command of TELLING_COMMANDS) {
+      try {
+        const { localTime } = (await database?.command(command, { signal })) ?? {};
+        if (localTime instanceof Date) return localTime.getTime();
+      } catch (error) {
+        failure = error;
+      }
+    }
+    // A server that knows neither command refuses both: that is no failure which passes.
+    if (failure !== undefined && (isPassing(failure) || isClosedClient(failure) || signal.aborted))
+      this.#failed(failure);
+    return undefined;
+  }
+
+  watch(key: string, changed: (change?: RecordChange) => void, client: string): () => void {
+    return this.#changes.watch(key, changed, client);
   }
 
   /** Strings are in the order of their bytes: those that start with the prefix come one after another. */
@@ -108,21 +149,40 @@ export class MongodbStore implements RecordStore {
     }
   }
 
+  /** Makes the collection, and the index by which idle records end. */
+  async prepare(): Promise<void> {
+    await this.#createIndex().catch((error: unknown) => {
+      if (codeOf(error) !== UNAUTHORIZED) this.#failed(error);
+      const { namespace } = this.#collection;
+      const message = `this user may not make the index of ${namespace}: grant the actions createCollection and createIndex on it`;
+      throw new Error(message, { cause: error });
+    });
+  }
+
+  isClientClosed(): boolean {
+    return this.#isClientClosed;
+  }
+
   isRetryable(error: unknown): boolean {
     return isPassing(error);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#changes.close(), this.#index]);
+    // An index that is being made is made without this process too.
+    await this.#changes.close();
   }
 
   /** Idle records end by it. Without the right to make it they stay, until somebody else makes it. */
   async #makeIndex(): Promise<void> {
-    try {
-      await this.#collection.createIndex({ idleSince: 1 }, { expireAfterSeconds: IDLE_SECONDS });
-    } catch {
-      this.#index = undefined;
-    }
+    this.#hasIndex = true;
+    await this.#createIndex().catch(() => {
+      this.#hasIndex = false;
+    });
+  }
+
+  async #createIndex(): Promise<void> {
+    await this.#collection.createIndex({ idleSince: 1 }, { expireAfterSeconds: IDLE_SECONDS });
+    this.#hasIndex = true;
   }
 }
 
@@ -136,6 +196,9 @@ function limits({ timeoutMs, signal }: RequestLimit): {
   return { maxTimeMS: Math.ceil(timeoutMs), signal };
 }
 
+/** The record in a document. What something else has written is a record without content, which is none of a lock. */
 function recordOf({ version, value }: RecordDocument): StoredRecord {
-  return { version, value: value instanceof Uint8Array ? value : value.value() };
+  if (value instanceof Uint8Array) return { version, value };
+  const isBinary = typeof (value as Partial<Binary> | undefined)?.value === 'function';
+  return { version: version ?? '', value: isBinary ? value.value() : new Uint8Array() };
 }

@@ -2,6 +2,7 @@ import { MongoClient as Mongo60 } from 'mongodb-6.0';
 import { MongoClient as Mongo7 } from 'mongodb-7';
 import type { Collection } from 'mongodb';
 import { expect, it, onTestFinished } from 'vitest';
+import { mongodbBackend } from '../src/index.ts';
 import { limit, put, startedMongodb, storeOn, valueOf, versionOf } from './fixture.ts';
 
 it.each([
@@ -20,10 +21,19 @@ it.each([
   expect(outcomes.filter(({ status }) => status === 'written')).toHaveLength(1);
   const [, version] = (await valueOf(store, 'a')) ?? [];
   for await (const record of store.list('', limit)) expect(record.version).toBe(version);
-  const stop = store.watch('a', () => undefined);
+  const stop = store.watch('a', () => undefined, 'me');
   await versionOf(put(store, 'a', undefined, version));
   stop();
   expect(await valueOf(store, 'a')).toBeUndefined();
   await client.close();
   expect(store.isRetryable(await valueOf(store, 'a').catch((error: unknown) => error))).toBe(false);
+});
+
+it('a collection of a driver before 6 is refused at once, with what to install', () => {
+  const client = new Mongo7('mongodb://127.0.0.1:1');
+  const collection = client.db('app').collection('locks') as unknown as Collection;
+  expect(() => mongodbBackend(collection)).not.toThrow();
+  // What tells the older ones.
+  const older = Object.assign(Object.create(collection) as Collection, { stats: () => undefined });
+  expect(() => mongodbBackend(older)).toThrow(/install mongodb 6 or newer/);
 });

@@ -13,13 +13,13 @@ export async function startedMongodb(options?: MongodbOptions): Promise<MongodbS
 }
 
 export function collectionOn(url: string, options: MongoClientOptions = {}): Collection {
-  const client = new MongoClient(url, { serverSelectionTimeoutMS: 500, ...options });
+  const client = new MongoClient(url, { serverSelectionTimeoutMS: 10_000, ...options });
   onTestFinished(() => client.close());
   return client.db('app').collection('locks');
 }
 
 export function storeOn(collection: Collection): MongodbStore {
-  const store = new MongodbStore(collection);
+  const store = new MongodbStore({ collection, expiry: 'clock', skewMs: 5_000 });
   onTestFinished(() => store.close());
   return store;
 }

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocks } from '@locks/core';
 import { startProxy, waitUntil } from '@locks/test-servers';
+import type { RecordChange } from '@locks/record-protocol';
 import type { AbstractCursor } from 'mongodb';
 import { expect, it, onTestFinished } from 'vitest';
+import { mongodbBackend } from '../src/index.ts';
 import { collectionOn, limit, put, startedMongodb, storeOn, valueOf, versionOf } from './fixture.ts';
 
 const NASTY = [
@@ -122,6 +125,19 @@ it('idle records are marked for the index that ends them, others are not', async
   expect(indexes).toMatchObject([{ expireAfterSeconds: 90_000 }]);
 });
 
+it('prepare() makes the index before the first lock, also where others do', async () => {
+  const collection = collectionOn((await startedMongodb()).url);
+  const open = () => {
+    const locks = createLocks(mongodbBackend(collection));
+    onTestFinished(() => locks.close());
+    return locks;
+  };
+  await Promise.all([open().prepare(), open().prepare()]);
+  await open().prepare();
+  const indexes = (await collection.indexes()).filter(({ key }) => 'idleSince' in key);
+  expect(indexes).toMatchObject([{ expireAfterSeconds: 90_000 }]);
+});
+
 it('writes ask for a majority, reads for what a majority has, and for the primary', async () => {
   const collection = collectionOn((await startedMongodb()).url, {
     monitorCommands: true,
@@ -177,7 +193,7 @@ it('a paused server: a request ends when its answer is of no use any more, and l
 
 it('a killed server keeps what it acknowledged', async () => {
   const server = await startedMongodb();
-  const store = storeOn(collectionOn(server.url));
+  const store = storeOn(collectionOn(server.url, { serverSelectionTimeoutMS: 3_000 }));
   const version = await versionOf(put(store, 'a', 'one'));
   await server.kill();
   const failed = await store.read(['a'], limit).catch((error: unknown) => error);
@@ -203,28 +219,49 @@ it('a lost connection: the next request takes another; a closed client is no rea
   expect(store.isRetryable(await valueOf(store, 'a').catch((error: unknown) => error))).toBe(false);
 });
 
-it('tells of records that others make, where the server has change streams; not on the only connection of a client', async () => {
+it('tells of writes that call this client, with the record, where the server has change streams; not on the only connection of a client', async () => {
   const { url } = await startedMongodb({ changeStreams: true });
   const collection = collectionOn(url);
   await collection.insertOne({ made: true });
+  const writer = storeOn(collectionOn(url));
   const told: string[] = [];
   const alone = storeOn(collectionOn(url, { maxPoolSize: 1 }));
-  alone.watch('first', () => told.push('alone'));
+  alone.watch('a', () => told.push('alone'), 'me');
   const store = storeOn(collection);
-  const stops = ['first', 'b'].map((key) => store.watch(key, () => told.push(key)));
+  const hear = (key: string) => (change?: RecordChange) =>
+    told.push(`${key} ${Buffer.from(change?.record?.value ?? []).toString()} ${change?.record?.version}`);
+  const stops = ['a', 'b'].map((key) => store.watch(key, hear(key), 'me'));
+  // This server tells of plain inserts alone: the fields are those of a write of the store.
+  const call = async (key: string, text: string, wakes: readonly string[]): Promise<string> => {
+    await collection.deleteOne({ _id: key as never });
+    const write = { key, value: Buffer.from(text), ifVersion: undefined, isIdle: false, wakes };
+    await writer.write(write, limit);
+    const written = await collection.findOneAndDelete({ _id: key as never });
+    await collection.insertOne(written as never);
+    return `${key} ${text} ${written?.['version']}`;
+  };
   // Until the stream has begun it tells nothing.
   while (told.length === 0) {
-    await collection.deleteOne({ _id: 'first' as never });
-    await collection.insertOne({ _id: 'first' as never });
+    await call('a', 'early', ['me']);
     await sleep(20);
   }
-  await collection.insertOne({ _id: 'b' as never });
-  await waitUntil(() => told.includes('b'), { what: 'the change to be told' });
-  expect(new Set(told)).toEqual(new Set(['first', 'b']));
-  for (const stop of stops) stop();
+  // A server that tells of inserts alone tells nothing of a hand-off: polls go on as if it told nothing.
+  expect(store.tellsWhom).toBe(false);
+  const last = await call('a', 'last', ['me']);
+  await waitUntil(() => told.includes(last), { what: 'the early writes to be told' });
   const before = told.length;
-  await collection.insertOne({ _id: 'c' as never });
-  expect(told).toHaveLength(before);
+  await call('a', 'for others', ['another']);
+  await call('a', 'for nobody', []);
+  const calls = [
+    await call('a', 'one', ['me']),
+    await call('a', 'two', ['me']),
+    await call('b', 'made', ['me']),
+  ];
+  await waitUntil(() => told.length >= before + calls.length, { what: 'the calls to be told' });
+  expect(told.slice(before)).toEqual(calls);
+  for (const stop of stops) stop();
+  await call('b', 'late', ['me']);
+  expect(told).toHaveLength(before + calls.length);
 });
 
 it('a server without change streams tells nothing, and nobody hears of it', async () => {
@@ -237,10 +274,56 @@ it('a server without change streams tells nothing, and nobody hears of it', asyn
   const store = storeOn(collection);
   let told = 0;
   for (let round = 0; round < 5; round += 1) {
-    const stop = store.watch('a', () => (told += 1));
+    const stop = store.watch('a', () => (told += 1), 'me');
     await put(store, 'a', String(round));
     await waitUntil(() => refused > 0, { what: 'the stream to be refused' });
     stop();
   }
   expect({ told, refused }).toEqual({ told: 0, refused: 1 });
 });
+
+it('an acquire and its release are two commands; before the first one the time is asked for', async () => {
+  const { url } = await startedMongodb();
+  const collection = collectionOn(url, { monitorCommands: true });
+  const sent: string[] = [];
+  collection.db.client.on('commandStarted', ({ commandName }) => {
+    if (commandName !== 'createIndexes') sent.push(commandName);
+  });
+  const locks = createLocks(mongodbBackend(collection));
+  onTestFinished(() => locks.close());
+  for (let round = 0; round < 3; round += 1) await (await locks.lock('a').acquire()).release();
+  // This server does not know the first of them.
+  expect(sent.splice(0, 2)).toEqual(['hello', 'isMaster']);
+  expect(sent).toEqual(Array.from({ length: 6 }, () => 'findAndModify'));
+});
+
+it('the server tells its time if it is asked, and no read that finds nothing tells it', async () => {
+  const { url } = await startedMongodb();
+  const store = storeOn(collectionOn(url));
+  const before = Date.now();
+  expect(await store.read(['a'], limit)).toEqual({ records: [undefined] });
+  const now = await store.askTime(limit);
+  expect(now).toBeGreaterThanOrEqual(before - 1);
+  expect(now).toBeLessThanOrEqual(Date.now() + 1);
+});
+
+it.each([{ value: 7 }, { value: null }, { text: 'of the application' }])(
+  'a document of something else, %o, fails its own name',
+  async (content) => {
+    const { url } = await startedMongodb();
+    const collection = collectionOn(url);
+    const locks = createLocks(mongodbBackend(collection));
+    onTestFinished(() => locks.close());
+    const good = await locks.lock('good').acquire();
+    await collection.insertOne({ _id: 'locks/lock/bad' as never, ...content });
+    for (const fail of [() => locks.lock('bad').acquire(), () => locks.inspect('bad')])
+      await expect(fail()).rejects.toMatchObject({
+        code: 'LOCK_BACKEND',
+        message: expect.stringContaining('locks/lock/bad') as string,
+      });
+    const listed: string[] = [];
+    for await (const { name } of locks.list()) listed.push(name);
+    expect(listed).toEqual(['good']);
+    await good.release();
+  },
+);

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
-import { type ConnectionPool, ConnectionQueue, withTimeLimit } from '@locks/core/backend';
+import { type ConnectionPool, ConnectionQueue, TimeBudget, withTimeLimit } from '@locks/core/backend';
 import { URGENT, type Urgency } from '@locks/record-protocol/table';
 import type { Pool, PoolConnection } from 'mysql2';
-import { isCollision, MysqlNoAnswerError } from './mysql-error.ts';
+import { isCollision, isLeftBehind, isTooBigSelect, MysqlNoAnswerError } from './mysql-error.ts';
 
 /** A row as the server sent it, column by column, whatever the settings of the pool say about types. */
 export type Cells = readonly Buffer[];
@@ -18,6 +18,8 @@ export interface WriteResult {
 export interface MysqlSession {
   write(sql: string): Promise<WriteResult>;
   read(sql: string): Promise<readonly Cells[]>;
+  /** Makes sure that no transaction is open; else all of the work is done on another connection. */
+  checkOutside(): Promise<void>;
 }
 
 /** The limit of mysql2's pool where its `connectionLimit` is not set. */
@@ -25,8 +27,12 @@ const DEFAULT_LIMIT = 10;
 const LATE_ANSWER_MS = 1_000;
 const MAX_PAUSE_MS = 40;
 const MAX_COLLISIONS = 8;
-/** A flag of the server's answers: the connection has a transaction that is not over. */
+/** Flags of the server's answers: the connection has a transaction that is not over; each statement is a transaction of its own. */
 const IN_TRANSACTION = 1;
+const AUTOCOMMIT = 2;
+
+/** The application has returned the connection with an open transaction, which was rolled back with what we sent in it. */
+class OpenTransactionError extends Error {}
 
 /**
  * The pool, with a limit of time on everything. Each statement is a transaction of its own, whatever `autocommit` says, and is
@@ -35,6 +41,9 @@ const IN_TRANSACTION = 1;
 export class Connections {
   readonly #queue: ConnectionQueue<PoolConnection>;
   readonly #limitMs: number;
+  /** Whether statements override the session's `max_join_size`, which has refused one. */
+  #joinsAny = false;
+  #hasWarned = false;
 
   constructor(pool: () => Pool, limitMs: number) {
     this.#queue = new ConnectionQueue(lendingPool(pool));
@@ -49,34 +58,52 @@ export class Connections {
     return this.session(withinMs, (session) => session.read(sql));
   }
 
-  /** Runs `work` on one connection, and repeats all of it after a collision with another transaction. */
+  /**
+   * Runs `work` on one connection, and repeats all of it after a collision with another transaction, or on another connection where
+   * the application has left a transaction or locked tables behind.
+   */
   async session<T>(
     withinMs: number,
     work: (session: MysqlSession) => Promise<T>,
     urgency: Urgency = URGENT,
   ): Promise<T> {
     // The wait goes on for some time after the end of the call, so that a grant that comes too late is noticed, and abandoned.
-    const endsAt = performance.now() + Math.min(Math.max(withinMs, LATE_ANSWER_MS), this.#limitMs);
+    const limitMs = Math.min(Math.max(withinMs, LATE_ANSWER_MS), this.#limitMs);
+    const budget = new TimeBudget(performance.now(), limitMs);
     for (let collisions = 1; ; collisions += 1) {
       try {
-        return await this.#once(endsAt, work, urgency);
+        return await this.#once(budget, work, urgency);
       } catch (error) {
+        if (isTooBigSelect(error) && !this.#joinsAny) {
+          this.#joinsAny = true;
+          continue;
+        }
+        if (error instanceof OpenTransactionError || isLeftBehind(error)) {
+          this.#warn();
+          // Each of them has ended a connection. A session that may only read looks like a transaction that may only read.
+          if (error instanceof OpenTransactionError || collisions < MAX_COLLISIONS) continue;
+        }
         if (!isCollision(error) || collisions >= MAX_COLLISIONS) throw error;
         // The server undid this transaction: after a random pause it does not meet the other again.
         const pauseMs = Math.random() * Math.min(2 ** collisions, MAX_PAUSE_MS);
-        if (performance.now() + pauseMs >= endsAt) throw error;
+        if (performance.now() + pauseMs >= budget.endsAt) throw error;
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     }
   }
 
-  async #once<T>(endsAt: number, work: (session: MysqlSession) => Promise<T>, urgency: Urgency): Promise<T> {
-    const lent = new LentConnection(await this.#connect(endsAt, urgency), endsAt);
+  async #once<T>(
+    budget: TimeBudget,
+    work: (session: MysqlSession) => Promise<T>,
+    urgency: Urgency,
+  ): Promise<T> {
+    const lent = new LentConnection(await this.#connect(budget, urgency), budget, this.#joinsAny);
     try {
       const result = await work(lent);
       await lent.returnToPool();
       return result;
     } catch (error) {
+      if (isLeftBehind(error)) lent.destroy();
       await lent.returnToPool().catch(() => lent.destroy());
       throw error;
     } finally {
@@ -84,7 +111,17 @@ export class Connections {
     }
   }
 
-  #connect(endsAt: number, urgency: Urgency): Promise<PoolConnection> {
+  #warn(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      'A connection of the pool was returned with an open transaction, or with locked tables. @locks/mysql closes it, and the server ' +
+        'rolls the transaction back. Send COMMIT or ROLLBACK before the connection is returned, also where a query failed.',
+      { code: 'LOCKS_OPEN_TRANSACTION' },
+    );
+  }
+
+  #connect(budget: TimeBudget, urgency: Urgency): Promise<PoolConnection> {
     let withdraw = (): void => undefined;
     const connection = new Promise<PoolConnection>((resolve, fail) => {
       withdraw = this.#queue.add({
@@ -98,7 +135,7 @@ export class Connections {
         fail,
       });
     });
-    return withTimeLimit(connection, leftUntil(endsAt), () => {
+    return withTimeLimit(connection, budget, () => {
       withdraw();
       throw new MysqlNoAnswerError('no connection of the pool came free, or none could be made, in time');
     });
@@ -127,26 +164,33 @@ export function lendingPool(pool: () => Pool): ConnectionPool<PoolConnection> {
   };
 }
 
+interface WriteHeader {
+  readonly affectedRows: number;
+  readonly insertId: number | string;
+  readonly serverStatus: number;
+}
+
 class LentConnection implements MysqlSession {
   readonly #connection: PoolConnection;
-  readonly #endsAt: number;
+  readonly #budget: TimeBudget;
+  readonly #joinsAny: boolean;
   #open = true;
   #mustCommit = false;
   /** Whether a statement failed and no later answer has said that its transaction is over. */
   #mayBeInTransaction = false;
 
-  constructor(connection: PoolConnection, endsAt: number) {
+  constructor(connection: PoolConnection, budget: TimeBudget, joinsAny: boolean) {
     this.#connection = connection;
-    this.#endsAt = endsAt;
+    this.#budget = budget;
+    this.#joinsAny = joinsAny;
   }
 
   async write(sql: string): Promise<WriteResult> {
-    const header = (await this.#query(sql)) as {
-      readonly affectedRows: number;
-      readonly insertId: number | string;
-      readonly serverStatus: number;
-    };
-    this.#mustCommit = (header.serverStatus & IN_TRANSACTION) !== 0;
+    const header = await this.#write(sql);
+    const isOpen = (header.serverStatus & IN_TRANSACTION) !== 0;
+    // A statement that is a transaction of its own leaves none open: it was part of one of the application.
+    if (isOpen && (header.serverStatus & AUTOCOMMIT) !== 0) await this.#rollBack();
+    this.#mustCommit = isOpen;
     this.#mayBeInTransaction = false;
     return { rows: Number(header.affectedRows), value: Number(header.insertId) };
   }
@@ -158,6 +202,23 @@ class LentConnection implements MysqlSession {
     if (rows.some((cells) => cells.at(-1)?.toString() === '0')) this.#mustCommit = true;
     if (rows.length > 0) this.#mayBeInTransaction = false;
     return rows;
+  }
+
+  async checkOutside(): Promise<void> {
+    // A statement that begins no transaction, with or without autocommit.
+    const { serverStatus } = await this.#write('DO 0');
+    if ((serverStatus & IN_TRANSACTION) !== 0) await this.#rollBack();
+  }
+
+  /** Rolls the application's transaction back and ends the connection, so that nothing of it is committed without the rest. */
+  async #rollBack(): Promise<never> {
+    await this.#query('ROLLBACK').catch(() => undefined);
+    this.destroy();
+    throw new OpenTransactionError('the connection of the pool was returned with an open transaction');
+  }
+
+  #write(sql: string): Promise<WriteHeader> {
+    return this.#query(sql) as Promise<WriteHeader>;
   }
 
   async returnToPool(): Promise<void> {
@@ -175,7 +236,8 @@ class LentConnection implements MysqlSession {
 
   #query(sql: string): Promise<unknown> {
     const answer = new Promise((resolve, reject) => {
-      const options = { sql, rowsAsArray: true, nestTables: false, typeCast: asBuffer };
+      const text = this.#joinsAny ? joiningAny(sql) : sql;
+      const options = { sql: text, rowsAsArray: true, nestTables: false, typeCast: asBuffer };
       this.#connection.query(options, (error, result) => {
         if (!error) return resolve(result);
         // A failed statement is undone alone when autocommit is off: its transaction goes on, with the rows that it locked.
@@ -183,7 +245,7 @@ class LentConnection implements MysqlSession {
         reject(error);
       });
     });
-    return withTimeLimit(answer, leftUntil(this.#endsAt), () => {
+    return withTimeLimit(answer, this.#budget, () => {
       // The answer may still come, and would be taken for that of the next statement.
       this.destroy();
       throw new MysqlNoAnswerError('the server did not answer in time');
@@ -191,11 +253,12 @@ class LentConnection implements MysqlSession {
   }
 }
 
-function asBuffer(field: { buffer(): Buffer | null }): Buffer | null {
-  return field.buffer();
+/** The statement without the limit of `max_join_size`: a prefix of MariaDB, which MySQL takes for a comment, and a hint of MySQL. */
+function joiningAny(sql: string): string {
+  if (!/^(?:SELECT|INSERT|UPDATE|DELETE)\b/.test(sql)) return sql;
+  return `/*M! SET STATEMENT sql_big_selects = 1 FOR */ ${sql.replace(/^\w+/, '$& /*+ SET_VAR(sql_big_selects = 1) */')}`;
 }
 
-/** The time left until `endsAt`; never negative, also after the event loop stood still. */
-function leftUntil(endsAt: number): number {
-  return Math.max(0, endsAt - performance.now());
+function asBuffer(field: { buffer(): Buffer | null }): Buffer | null {
+  return field.buffer();
 }

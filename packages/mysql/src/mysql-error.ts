@@ -9,6 +9,13 @@ export class MysqlNoAnswerError extends NoAnswerError {
 export class MigrationError extends Error {
   override readonly name = 'MigrationError';
   readonly code = 'NOT_MIGRATED';
+  /** Whether another client migrates them. */
+  readonly isUnderWay: boolean;
+
+  constructor(message: string, isUnderWay: boolean) {
+    super(message);
+    this.isUnderWay = isUnderWay;
+  }
 }
 
 /**
@@ -78,6 +85,21 @@ interface MaybeMysqlError {
 
 export function isCollision(error: unknown): boolean {
   return COLLISIONS.has((error as MaybeMysqlError | null)?.errno as number);
+}
+
+/**
+ * What a statement meets on a connection that the application has returned with locked tables (1099, 1100, 1223), in a transaction
+ * that may only read (1792), or in the middle of an XA transaction (1399).
+ */
+const LEFT_BEHIND = new Set([1099, 1100, 1223, 1399, 1792]);
+
+export function isLeftBehind(error: unknown): boolean {
+  return LEFT_BEHIND.has((error as MaybeMysqlError | null)?.errno as number);
+}
+
+/** Whether `max_join_size` of the session refuses the statement, by what the server expects it to read. */
+export function isTooBigSelect(error: unknown): boolean {
+  return (error as MaybeMysqlError | null)?.errno === 1104;
 }
 
 export function isOverflow(error: unknown): boolean {

@@ -1,5 +1,6 @@
 import type { AcquireRequest } from '@locks/core/backend';
 import {
+  decodedOr,
   decodeState,
   encodeSole,
   type LockRow,
@@ -16,6 +17,9 @@ import type { Tables } from './tables.ts';
  * The server's time in microseconds since 1970, one value for the whole statement. `NOW()` would be in the session's time zone.
  */
 const NOW = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/** A row with this token gives out no more: numbers of JavaScript do not tell a higher one from the next. */
+const LAST_TOKEN = Number.MAX_SAFE_INTEGER;
 
 /** The largest BIGINT. */
 const MAX_BIGINT = '9223372036854775807';
@@ -82,16 +86,17 @@ FROM ${this.tables.meta} minted, (${rows.join(' UNION ALL ')}) wanted WHERE mint
 ${this.#ifFree(`${MAX_BIGINT} + token`)}`;
   }
 
-  /** The assignments of a take. The server makes them one after another, so the columns that the condition reads come last. */
+  /** The assignments of a take. The server makes them one after another: the fresh version tells the later ones that it was free. */
   #ifFree(otherwise: string): string {
     const { locks } = this.tables;
-    const free = `waiting = 0 AND free_at <= ${NOW}`;
+    const free = `waiting = 0 AND free_at <= ${NOW} AND token < ${LAST_TOKEN}`;
+    const taken = `${locks}.version = VALUES(version)`;
     return `ON DUPLICATE KEY UPDATE
-token = IF(${free}, LAST_INSERT_ID(GREATEST(token + 1, ${NOW})), ${otherwise}),
 version = IF(${free}, VALUES(version), ${locks}.version),
-at = IF(${free}, ${NOW}, at),
-state = IF(${free}, VALUES(state), ${locks}.state),
-free_at = IF(${free}, VALUES(free_at), free_at)`;
+token = IF(${taken}, LAST_INSERT_ID(GREATEST(token + 1, ${NOW})), ${otherwise}),
+at = IF(${taken}, ${NOW}, at),
+state = IF(${taken}, VALUES(state), ${locks}.state),
+free_at = IF(${taken}, VALUES(free_at), free_at)`;
   }
 
   /** Writes one state over the version that it was made from. `LAST_INSERT_ID` carries the time of the write back. */
@@ -144,13 +149,12 @@ WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0
       } else if (Number(kind) === 1) alive.add(key.toString());
       else if (unread.has(Number(version))) rows.set(key.toString(), undefined);
       else {
-        const row = decodeState({
-          version: Number(version),
-          token: Number(token),
-          at: Number(at),
-          bytes: state,
+        const name = key.toString();
+        const row = decodedOr(`the row ${JSON.stringify(name)} of ${this.tables.locks}`, () => {
+          const numbers = { version: Number(version), token: Number(token), at: Number(at) };
+          return { ...decodeState({ ...numbers, bytes: state }), source: state };
         });
-        rows.set(key.toString(), { ...row, source: state });
+        rows.set(name, row);
       }
     }
     return { now: serverNow, packetBytes, alive, rows };

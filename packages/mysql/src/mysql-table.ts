@@ -1,4 +1,5 @@
 import { NoAnswerError } from '@locks/core/backend';
+import type { Pool } from 'mysql2';
 import {
   encodeState,
   type LockRow,
@@ -10,6 +11,7 @@ import {
   type RowWrite,
   type RowWritten,
   type Snapshot,
+  SpentTokensError,
   type TimeLimit,
 } from '@locks/record-protocol/table';
 import { type Cells, type Connections, type MysqlSession } from './connections.ts';
@@ -20,7 +22,7 @@ import {
   type MysqlStatements,
   type RowsRead,
 } from './mysql-statements.ts';
-import type { OwnPool } from './own-pool.ts';
+import { OwnPool } from './own-pool.ts';
 import type { Schema } from './schema.ts';
 
 /** The smallest default of `max_allowed_packet` of a supported server, used until a snapshot tells the real value. */
@@ -37,6 +39,8 @@ const SWEEP_EVERY_MS = 30_000;
 const IDLE_MS = 10_000;
 const SWEPT_AT_ONCE = 500;
 const MIN_POLL_MS = 2;
+/** A clock that is wrong by centuries, or somebody who writes into the table, must not use up the tokens. */
+const LAST_MICROS = 2 ** 52;
 
 /** The rows of `@locks/record-protocol` in three tables, one round trip to a method; {@link MysqlStatements} says how. */
 export class MysqlTable implements RecordTable {
@@ -52,15 +56,16 @@ export class MysqlTable implements RecordTable {
   readonly #statements: MysqlStatements;
   readonly #connections: Connections;
   readonly #schema: Schema;
-  readonly #ownPool: OwnPool | undefined;
+  readonly #pool: OwnPool | Pool;
   #packetBytes = MIN_PACKET_BYTES;
 
-  constructor({ connections, statements, schema }: MysqlAccess, maxPollMs: number, ownPool?: OwnPool) {
+  constructor({ connections, statements, schema }: MysqlAccess, maxPollMs: number, pool: OwnPool | Pool) {
     this.#connections = connections;
     this.#statements = statements;
     this.#schema = schema;
-    this.#ownPool = ownPool;
-    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, aliveMs: CLIENT_ALIVE_MS };
+    this.#pool = pool;
+    // A poll is one read of an index here, and turns are as uneven as the commits of the server.
+    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, waiterTtlMs: CLIENT_ALIVE_MS, pollsPresentTurn: true };
   }
 
   /** Written whole, in hexadecimal, the longest state fits into one packet. */
@@ -82,6 +87,8 @@ export class MysqlTable implements RecordTable {
       isWanted() ? (await session.write(sql)).value : 0,
     );
     if (token === 0) return { status: 'conflict' };
+    // The floor of the tokens is not a row that a later try would find.
+    if (token > Number.MAX_SAFE_INTEGER) throw new SpentTokensError(token);
     const { acquisitionId: id, mode, label } = request;
     // Only the row has the end of the hold. A token is the time of its grant in microseconds, unless the clock went back.
     const times = { since: token, until: undefined, span: undefined };
@@ -167,6 +174,10 @@ export class MysqlTable implements RecordTable {
     await this.#session(limit, (session) => session.read('SELECT 1'));
   }
 
+  async prepare({ signal }: { readonly signal?: AbortSignal }): Promise<void> {
+    await this.#schema.prepare(signal);
+  }
+
   /** Sweeps if no other process has just swept for all. Rows that were in use then are left for the next time. */
   async sweep(): Promise<boolean> {
     const { rows } = await this.#write(this.#statements.claimSweep(SWEEP_EVERY_MS / 2), sweepLimit());
@@ -185,7 +196,10 @@ export class MysqlTable implements RecordTable {
       const { rows: idle, alive } = read;
       found = idle.size;
       const rows = [...idle].flatMap(([name, row]) => {
-        if (row === undefined || row.waiters.some(({ client }) => alive.has(client))) return [];
+        if (row === undefined || row.malformed !== undefined) return [];
+        if (row.waiters.some(({ client }) => alive.has(client))) return [];
+        // Such a token would use up those of all new rows: its row stays.
+        if (row.token > LAST_MICROS) return [];
         return [{ name, version: row.version, token: row.token }];
       });
       if (rows.length === 0) break;
@@ -198,6 +212,11 @@ export class MysqlTable implements RecordTable {
     return deleted;
   }
 
+  isClientClosed(): boolean {
+    // The types of mysql2 lack the flag.
+    return '_closed' in this.#pool && this.#pool._closed === true;
+  }
+
   isRetryable(error: unknown): boolean {
     return isRetryableError(error);
   }
@@ -207,7 +226,7 @@ export class MysqlTable implements RecordTable {
   }
 
   async close(): Promise<void> {
-    await this.#ownPool?.end();
+    if (this.#pool instanceof OwnPool) await this.#pool.end();
   }
 
   async #read(sql: string, known: readonly number[], limit: TimeLimit): Promise<Snapshot> {

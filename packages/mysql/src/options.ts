@@ -1,17 +1,18 @@
 import {
   invalidArgument,
   milliseconds,
-  mustBe,
   oneOf,
   optional,
   type OptionTable,
+  readClient,
   readOptions,
   text,
 } from '@locks/core/backend';
 import type { Pool as CallbackPool } from 'mysql2';
 import type { Pool as PromisePool } from 'mysql2/promise';
 
-interface CommonOptions {
+/** The options of `mysqlBackend`. */
+export interface MysqlBackendOptions {
   /**
    * The database of the tables; it must exist.
    *
@@ -26,12 +27,11 @@ interface CommonOptions {
    */
   readonly tablePrefix?: string;
   /**
-   * Whether missing tables are created, and older ones migrated, at the first call. With `false` the statements of
-   * {@link schemaStatements} must have been run before.
+   * Whether the first call creates missing tables. `false`: `prepare()` of the locks does, or you, by {@link schemaStatements}.
    *
    * @defaultValue `true`
    */
-  readonly createTables?: boolean;
+  readonly autoPrepare?: boolean;
   /**
    * The longest pause in milliseconds between two polls of the tables while somebody waits, 50 to 1000.
    *
@@ -39,37 +39,25 @@ interface CommonOptions {
    */
   readonly maxPollMs?: number;
   /**
-   * The time limit of a statement in milliseconds, 100 to 60000, including the wait for a connection. After it the connection
-   * is destroyed, and the call fails or is repeated.
+   * The time limit of one request in milliseconds, 100 to 60000: of a statement, including the wait for a connection. After it the
+   * connection is destroyed, and the call fails or is repeated.
    *
    * @defaultValue 5000
    */
-  readonly statementTimeoutMs?: number;
+  readonly requestTimeoutMs?: number;
 }
 
-/** Either a pool of yours, which the backend never ends, or a URI, for a small pool of the backend's own. */
-export type MysqlBackendOptions = CommonOptions &
-  (
-    | {
-        /** A pool of `mysql2` or of `mysql2/promise`. */
-        readonly pool: CallbackPool | PromisePool;
-        readonly uri?: never;
-      }
-    | {
-        /** `mysql://user:password@host:port/database`, with the options of mysql2 as its query. */
-        readonly uri: string;
-        readonly pool?: never;
-      }
-  );
+/** A pool of `mysql2` or of `mysql2/promise`, which the backend never ends. */
+export type MysqlPool = CallbackPool | PromisePool;
 
 export interface CheckedMysqlOptions {
   readonly pool: CallbackPool | undefined;
-  readonly uri: string | undefined;
+  readonly url: string | undefined;
   readonly database: string | undefined;
   readonly tablePrefix: string;
-  readonly createTables: boolean;
+  readonly autoPrepare: boolean;
   readonly maxPollMs: number;
-  readonly statementTimeoutMs: number;
+  readonly requestTimeoutMs: number;
 }
 
 /** Options of the tables. */
@@ -79,41 +67,45 @@ export const TABLES_TABLE = {
 };
 
 const TABLE = {
-  pool: optional(callbackPool),
-  uri: optional(uriOf),
   ...TABLES_TABLE,
-  createTables: optional(oneOf(true, false), true),
+  autoPrepare: optional(oneOf(true, false), true),
   maxPollMs: optional(milliseconds(50, 1_000), 800),
-  statementTimeoutMs: optional(milliseconds(100, 60_000), 5_000),
+  requestTimeoutMs: optional(milliseconds(100, 60_000), 5_000),
 } satisfies OptionTable<MysqlBackendOptions>;
 
-export function checkOptions(options: MysqlBackendOptions): CheckedMysqlOptions {
-  const checked = readOptions('mysqlBackend()', options, TABLE);
-  if ((checked.pool === undefined) === (checked.uri === undefined)) {
-    const given = checked.pool === undefined ? 'neither' : 'both';
-    throw invalidArgument(`mysqlBackend() takes either pool or uri, and ${given} was given.`);
-  }
-  return checked;
+const ELSEWHERE = { pool: 'the first argument', uri: 'the first argument' };
+
+export function checkOptions(
+  source: unknown,
+  options: MysqlBackendOptions | undefined,
+  caller = 'mysqlBackend()',
+): CheckedMysqlOptions {
+  const url = typeof source === 'string' ? urlOf(source, `${caller}: the URL`) : undefined;
+  const pool = url === undefined ? callbackPool(source, caller, ', or a URL') : undefined;
+  return { pool, url, ...readOptions(caller, options, TABLE, ELSEWHERE) };
 }
 
 /** The callback pool under both kinds of pools. A single connection, a cluster, or a pool of the old `mysql` package is refused. */
-export function callbackPool(given: unknown, what: string): CallbackPool {
-  const outer = given as { readonly pool?: unknown } | null;
-  const inner = typeof outer === 'object' && outer !== null && outer.pool !== undefined ? outer.pool : given;
-  const pool = inner as Partial<CallbackPool> | null;
-  const isPool =
-    typeof pool === 'object' &&
-    pool !== null &&
-    typeof pool.getConnection === 'function' &&
-    typeof pool.query === 'function' &&
-    typeof pool.promise === 'function';
-  if (isPool) return pool as CallbackPool;
-  const allowed =
-    'what createPool() of mysql2 or mysql2/promise gives (no single connection, no PoolCluster, no pool of the package mysql)';
-  throw mustBe(what, allowed, given);
+export function callbackPool(given: unknown, caller: string, orElse = ''): CallbackPool {
+  const allowed = `what createPool() of mysql2 or mysql2/promise gives${orElse} (no single connection, no PoolCluster, no pool of the package mysql)`;
+  return innerOf(readClient(caller, 'pool', given, allowed, isPool)) as CallbackPool;
 }
 
-function uriOf(value: unknown, what: string): string {
+function isPool(given: unknown): given is MysqlPool {
+  const pool = innerOf(given) as Partial<CallbackPool> | null;
+  // Options that have a pool are none.
+  const outer = given as Partial<MysqlPool> | null;
+  const methods = [outer?.getConnection, pool?.getConnection, pool?.query, pool?.promise];
+  return typeof pool === 'object' && methods.every((method) => typeof method === 'function');
+}
+
+/** A pool of `mysql2/promise` has the one of `mysql2` as its property. */
+function innerOf(given: unknown): unknown {
+  const outer = given as { readonly pool?: unknown } | null;
+  return typeof outer === 'object' && outer !== null && outer.pool !== undefined ? outer.pool : given;
+}
+
+function urlOf(value: unknown, what: string): string {
   if (typeof value === 'string' && URL.canParse(value) && /^(mysql|mariadb):$/.test(new URL(value).protocol))
     return value;
   // The value is not shown: it may hold a password.

@@ -9,12 +9,12 @@ const CONNECTION_LIMIT = 8;
 
 /** The pool of a backend that was given a URI: it is made at the first use, and ended with the backend. */
 export class OwnPool {
-  readonly #uri: string;
+  readonly #url: string;
   readonly #connections = new Set<PoolConnection>();
   #pool: Pool | undefined;
 
-  constructor(uri: string) {
-    this.#uri = uri;
+  constructor(url: string) {
+    this.#url = url;
   }
 
   get(): Pool {
@@ -35,7 +35,7 @@ export class OwnPool {
 
   #create(): Pool {
     const pool = createPool({
-      uri: this.#uri.replace(/^mariadb:/, 'mysql:'),
+      uri: this.#url.replace(/^mariadb:/, 'mysql:'),
       connectionLimit: CONNECTION_LIMIT,
       connectTimeout: CONNECT_TIMEOUT_MS,
       enableKeepAlive: true,

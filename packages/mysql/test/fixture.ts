@@ -4,7 +4,7 @@ import { createPool, type Pool, type PoolOptions } from 'mysql2';
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { Connections } from '../src/connections.ts';
-import { type MysqlBackendOptions, mysqlBackend } from '../src/index.ts';
+import { type MysqlBackendOptions, mysqlBackend, type MysqlPool } from '../src/index.ts';
 import { MysqlStatements } from '../src/mysql-statements.ts';
 import { MysqlTable } from '../src/mysql-table.ts';
 import { Schema } from '../src/schema.ts';
@@ -46,9 +46,13 @@ export function openPool(options: PoolOptions = {}, onConnect?: string): Pool {
   return pool;
 }
 
-export function open(options: Partial<MysqlBackendOptions> & { readonly tablePrefix: string }) {
-  const where = options.pool === undefined ? { uri: options.uri ?? theServer().url } : { pool: options.pool };
-  const backend = mysqlBackend({ ...options, ...where } as MysqlBackendOptions);
+interface Opened extends MysqlBackendOptions {
+  readonly pool?: MysqlPool;
+  readonly url?: string;
+}
+
+export function open({ pool, url, ...options }: Opened & { readonly tablePrefix: string }) {
+  const backend = mysqlBackend(pool ?? url ?? theServer().url, options);
   onTestFinished(() => backend.close());
   return backend;
 }
@@ -58,8 +62,8 @@ export function tableOf(tablePrefix: string): MysqlTable {
   const pool = openPool();
   const connections = new Connections(() => pool, 5_000);
   const statements = new MysqlStatements(tablesOf(tablePrefix, undefined));
-  const schema = new Schema(connections, statements, true, 5_000);
-  return new MysqlTable({ connections, statements, schema }, 800);
+  const schema = new Schema(connections, statements, true, 5_000, connections);
+  return new MysqlTable({ connections, statements, schema }, 800, pool);
 }
 
 let ids = 0;
@@ -86,6 +90,7 @@ export async function acquire(
   for (;;) {
     const attempt = await backend.attempt(wanted, true, within);
     if (attempt.status === 'granted') return attempt.grant;
+    if (attempt.status === 'full') throw Object.assign(new Error('the queue is full'), { attempt });
     const grant = await backend.awaitTurn?.(wanted, within);
     if (grant !== undefined) return grant;
     if (within.now() >= within.deadline) throw new Error(`${wanted.acquisitionId} waited in vain`);

@@ -2,8 +2,8 @@
 import { createLocks } from '@locks/core';
 import { mysqlBackend } from '../src/index.ts';
 
-const [uri = '', role] = process.argv.slice(2);
-const locks = createLocks(mysqlBackend({ uri }));
+const [url = '', role] = process.argv.slice(2);
+const locks = createLocks(mysqlBackend(url));
 const stop = new AbortController();
 
 process.on('message', (said) => {

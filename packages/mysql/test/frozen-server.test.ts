@@ -13,7 +13,7 @@ describe.concurrent('a process that closes its locks while the server is frozen 
   it.for(['holder', 'waiter', 'starter'])('as a %s', async (role, { expect, onTestFinished }) => {
     const server = await startMariadb();
     onTestFinished(() => server.stop());
-    const locks = createLocks(mysqlBackend({ uri: server.url }));
+    const locks = createLocks(mysqlBackend(server.url));
     onTestFinished(() => locks.close());
     await locks.lock('held').acquire({ ttlMs: 60_000 });
     const child = fork(MAIN, [server.url, role]);

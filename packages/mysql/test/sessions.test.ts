@@ -28,6 +28,8 @@ const settings = [
   'SET NAMES latin1, character_set_results = NULL',
   'SET sql_select_limit = 1',
   'SET sql_select_limit = 0',
+  'SET sql_big_selects = 0, max_join_size = 1',
+  'SET sql_safe_updates = 1',
 ];
 
 describe.each(settings)('on connections with %s', (onConnect) => {
@@ -62,7 +64,7 @@ describe.each(settings)('on connections with %s', (onConnect) => {
     await plain.release(held, call);
     expect(await odd.attemptMany?.([request('a'), request('b'), request('c')], call)).toHaveLength(3);
     const names: string[] = [];
-    for await (const { resource } of odd.list?.('', call) ?? []) names.push(resource);
+    for await (const { name } of odd.list?.('', call) ?? []) names.push(name);
     expect(names).toEqual(['a', 'b', 'c']);
     const open_ = await sql(
       "SELECT COUNT(*) AS n FROM information_schema.innodb_trx WHERE trx_state = 'RUNNING'",

@@ -24,7 +24,7 @@ async function waitersOf(backend: LockBackend, resource: string): Promise<readon
 it('an attempt that takes longer than the silence of a dead client, and is granted, keeps its hold', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
-  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, requestTimeoutMs: 30_000 })];
   const grant = await take(one, request('a'));
   const wanted = request('a', { ttlMs: 30_000 });
   expect((await two.attempt(wanted, true, call)).status).toBe('contended');
@@ -44,7 +44,7 @@ it('an attempt that takes longer than the silence of a dead client, and is grant
 it('the abandon of a waiter that was silent does not end the lease that its next attempt took', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
-  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 7_000 })];
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, requestTimeoutMs: 7_000 })];
   await take(one, request('a', { ttlMs: 60_000 }));
   const silent = request('a', { ttlMs: 30_000 });
   await two.attempt(silent, true, call);
@@ -66,7 +66,7 @@ it('the abandon of a waiter that was silent does not end the lease that its next
 it('an attempt that takes longer than the silence of a dead client stays in the queue', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
-  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 30_000 })];
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, requestTimeoutMs: 30_000 })];
   await take(one, request('a', { ttlMs: 60_000 }));
   const [first, second, third] = [request('a'), request('a'), request('a')];
   await two.attempt(first, true, call);
@@ -102,7 +102,7 @@ it('a waiter that attempts again while it is being abandoned, and is in time, st
 it('an attempt that got no answer stays in the queue until it is repeated', async () => {
   const tablePrefix = freshPrefix();
   const { pool, sent, hold } = heldPool();
-  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, statementTimeoutMs: 1_000 })];
+  const [one, two] = [open({ tablePrefix }), open({ tablePrefix, pool, requestTimeoutMs: 1_000 })];
   await take(one, request('a', { ttlMs: 60_000 }));
   const [first, second, third] = [request('a'), request('a'), request('a')];
   // It looks for all of its process.

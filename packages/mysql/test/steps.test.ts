@@ -270,7 +270,7 @@ describe('an acquisition that is abandoned before anything was sent for it', () 
 describe('the pool', () => {
   it('loses a connection whose answer is overdue, and no more than that', async () => {
     const tablePrefix = freshPrefix();
-    const backend = open({ tablePrefix, pool: openPool({ connectionLimit: 1 }), statementTimeoutMs: 300 });
+    const backend = open({ tablePrefix, pool: openPool({ connectionLimit: 1 }), requestTimeoutMs: 300 });
     await backend.release(await take(backend, request('a')), call);
     const blocker = openPool({ connectionLimit: 1 }).promise();
     await blocker.query('SET autocommit = 0');
@@ -285,7 +285,7 @@ describe('the pool', () => {
 
   it('reports at once an error that no repetition repairs', async () => {
     const uri = 'mysql://nobody:wrong@127.0.0.1';
-    const backend = open({ tablePrefix: 'x_', uri: `${uri}:${theServer().port}/locks` });
+    const backend = open({ tablePrefix: 'x_', url: `${uri}:${theServer().port}/locks` });
     const refused: unknown = await backend
       .attempt(request('a'), false, call)
       .catch((error: unknown) => error);

@@ -39,6 +39,32 @@ describe('fencing tokens', () => {
     expect((attempt as { grant: Grant }).grant.fencingToken).toBeGreaterThan(BigInt(row?.['now'] as string));
   });
 
+  it('end where the next could not be told from the last, and the tokens of other names do not', async () => {
+    const tablePrefix = freshPrefix();
+    const [mine, other] = [open({ tablePrefix }), open({ tablePrefix })];
+    const first = await take(mine, request('a'));
+    await mine.release(first, call);
+    const last = BigInt(Number.MAX_SAFE_INTEGER);
+    await sql(`UPDATE locks.${tablePrefix}locks SET token = ${last - 1n}`);
+    const held = await take(other, request('a'));
+    expect(held.fencingToken).toBe(last);
+    expect(await other.release(held, call)).toBe('released');
+    for (const backend of [mine, other])
+      await expect(backend.attempt(request('a'), true, call)).rejects.toMatchObject({ code: 'TOKENS_SPENT' });
+    const many = [request('a'), request('b')];
+    expect(await other.attemptMany?.(many, call)).toBeUndefined();
+    await sql(`UPDATE locks.${tablePrefix}locks SET at = 1, free_at = 1`);
+    await tableOf(tablePrefix).deleteIdle(0);
+    expect((await take(mine, request('b'))).fencingToken).toBeLessThan(last / 2n);
+    await sql(`UPDATE locks.${tablePrefix}locks SET token = 9223372036854775000 WHERE name = 'a'`);
+    const failure = { code: 'MALFORMED_RECORD' };
+    await expect(mine.attempt(request('a'), true, call)).rejects.toMatchObject(failure);
+    await expect(mine.inspect('a', call)).rejects.toMatchObject(failure);
+    // The floor from which the tokens of new rows rise.
+    await sql(`UPDATE locks.${tablePrefix}meta SET value = ${last} WHERE item = 'token'`);
+    await expect(mine.attempt(request('c'), true, call)).rejects.toMatchObject({ code: 'TOKENS_SPENT' });
+  });
+
   it('rise after an administrator deleted the row, or dropped the tables', async () => {
     const tablePrefix = freshPrefix();
     const backend = open({ tablePrefix });

@@ -28,12 +28,14 @@ export interface ErrorAnswer {
 export const STREAM_NOT_FOUND = 10059;
 export const OTHER_CONFIGURATION = 10058;
 export const NO_MESSAGE = 10037;
+/** More replicas than a server alone, or than the servers of its cluster, can keep. */
+export const TOO_MANY_REPLICAS: ReadonlySet<number> = new Set([10074, 10005]);
 /** For the account; for the server. */
 const NOT_ENABLED = new Set([10039, 10076]);
 /** The record has another version, or one that is being written now. */
 const WRONG_LAST_SEQUENCE = new Set([10071, 10164]);
 /** Failures with a status of 500 and above that do not pass: not enabled, the bucket is full, more replicas than servers. */
-const LASTING = new Set([...NOT_ENABLED, 10074, 10077]);
+const LASTING = new Set([...NOT_ENABLED, 10074, 10077, 10005]);
 const PASSING_STATUS = new Set([408, 429]);
 const PASSING_NAMES = new Set(['TimeoutError', 'ConnectionError', 'DisconnectedError']);
 

@@ -19,11 +19,14 @@ export interface StreamConfig {
   readonly mirror?: object;
   readonly subjects?: readonly string[];
   readonly allow_msg_ttl?: boolean;
+  readonly num_replicas?: number;
   readonly republish?: { readonly src?: string; readonly dest: string };
 }
 
 export interface StreamInfo {
   readonly config: StreamConfig;
+  /** The time of the server at this answer; servers before 2.10 do not tell it. */
+  readonly ts?: string;
   readonly state?: { readonly subjects?: Readonly<Record<string, number>> };
   /** Of the subjects; absent where they are all in this answer. */
   readonly total?: number;

@@ -1,7 +1,10 @@
 import {
+  clockOf,
   escapeKey,
   type KeyAlphabet,
   mayStartWith,
+  type RecordChange,
+  type RecordClock,
   type RecordsRead,
   type RecordStore,
   type RecordWrite,
@@ -22,6 +25,7 @@ import {
 } from './jetstream-error.ts';
 import { Link } from './link.ts';
 import type { CheckedNatsOptions } from './options.ts';
+import { WAKES, RecordSubscriptions } from './record-subscriptions.ts';
 
 /** The characters of a key of a bucket, without the dot, which would part it. A line of the protocol has at most 4 096 bytes. */
 const ALPHABET: KeyAlphabet = {
@@ -29,7 +33,9 @@ const ALPHABET: KeyAlphabet = {
   escape: '=',
   maxLength: 1_600,
 };
-/** Of the largest message, for the headers. */
+/** The server tells the time in nanoseconds, of which a whole number of milliseconds is read. */
+const STEP_MS = 1;
+/** The bytes of the largest message that are kept for its headers. */
 const HEADER_BYTES = 1_024;
 const MOST_BYTES = 1_048_576;
 /** How long an idle record stays, where the bucket lets messages expire: more than the day that it must. */
@@ -37,25 +43,29 @@ const IDLE = { 'Nats-TTL': '25h' };
 const DELETED = { 'KV-Operation': 'DEL' };
 /** A key whose last message is one of these has no record: a deletion by a client, or by the server. */
 const MARKER = /^(?:KV-Operation: (?:DEL|PURGE)|Nats-Marker-Reason:)/m;
-/** A change that is told before it was stored is told again after this time, in milliseconds. */
-const TOLD_AGAIN_MS = 20;
 const BATCH = 100;
 
 /** Records as keys of a bucket: the version is the sequence number of the message in the bucket's stream, which never goes back. */
 export class NatsStore implements RecordStore {
   readonly name = 'nats';
+  readonly clock: RecordClock;
+  readonly tellsWhom = true;
   readonly #connection: NatsConnection;
   readonly #link: Link;
   readonly #jetStream: JetStream;
   readonly #bucket: Bucket;
-  readonly #stops = new Set<() => void>();
+  readonly #subscriptions: RecordSubscriptions;
   #bucketBytes = MOST_BYTES;
 
   constructor(options: CheckedNatsOptions) {
+    this.clock = clockOf(options, STEP_MS);
     this.#connection = options.connection;
     this.#link = new Link(options.connection);
     this.#jetStream = new JetStream(this.#link);
     this.#bucket = new Bucket(this.#jetStream, options);
+    this.#subscriptions = new RecordSubscriptions(options.connection, async (key) =>
+      this.#bucket.toldOn(key, (await this.#open()).config),
+    );
   }
 
   get maxValueBytes(): number {
@@ -64,23 +74,28 @@ export class NatsStore implements RecordStore {
   }
 
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
-    await this.#open();
+    const { now } = await this.#open();
     const messages = await Promise.all(keys.map((key) => this.#last(escapeKey(key, ALPHABET), limit)));
-    return { records: messages.map(recordOf) };
+    return { records: messages.map(recordOf), ...(now !== undefined && { now }) };
   }
 
   async write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten> {
-    const { allow_msg_ttl: canExpire = false } = await this.#open();
-    const { value, ifVersion, isIdle } = write;
+    const { config, now } = await this.#open();
+    const { allow_msg_ttl: canExpire = false } = config;
+    const { value, ifVersion, isIdle, wakes = [] } = write;
     const key = escapeKey(write.key, ALPHABET);
     const expires = canExpire && (isIdle || value === undefined);
-    const headers = { ...(expires && IDLE), ...(value === undefined && DELETED) };
+    const headers = {
+      ...(expires && IDLE),
+      ...(value === undefined && DELETED),
+      [WAKES]: wakes.join(' '),
+    };
     const put = async (last: number): Promise<RecordWritten> => {
       try {
         const payload = value ?? new Uint8Array();
         const subject = this.#bucket.subjectOf(key);
         const version = await this.#jetStream.publish(subject, payload, last, headers, limit.timeoutMs);
-        return { status: 'written', version };
+        return { status: 'written', version, ...(now !== undefined && { now }) };
       } catch (error) {
         if (isWrongLastSequence(error)) return { status: 'conflict' };
         throw this.#noticed(error);
@@ -95,36 +110,12 @@ export class NatsStore implements RecordStore {
     return last === undefined ? written : await put(last.seq);
   }
 
-  watch(key: string, changed: () => void): () => void {
-    let isOver = false;
-    let end = (): void => {};
-    const stop = (): void => {
-      isOver = true;
-      this.#stops.delete(stop);
-      end();
-    };
-    const subscribe = async (): Promise<void> => {
-      const { subject, isAfter } = this.#bucket.toldOn(escapeKey(key, ALPHABET), await this.#open());
-      if (isOver) return;
-      let again: NodeJS.Timeout | undefined;
-      const told = (error: Error | null): void => {
-        // Without the permission to subscribe, polls tell.
-        if (error !== null || isOver) return;
-        changed();
-        if (!isAfter) again = setTimeout(changed, TOLD_AGAIN_MS).unref();
-      };
-      const subscription = this.#connection.subscribe(subject, { callback: told });
-      // A subscription that is refused rejects this.
-      subscription.closed.catch(() => undefined);
-      end = () => {
-        clearTimeout(again);
-        if (!this.#connection.isClosed()) subscription.unsubscribe();
-      };
-    };
-    this.#stops.add(stop);
-    // Where that fails, a read fails too, or polls tell.
-    subscribe().catch(() => undefined);
-    return stop;
+  askTime(): Promise<number | undefined> {
+    return this.#bucket.askTime();
+  }
+
+  watch(key: string, changed: (change: RecordChange) => void): () => void {
+    return this.#subscriptions.watch(escapeKey(key, ALPHABET), changed);
   }
 
   async *list(prefix: string, limit: RequestLimit): AsyncGenerator<StoredRecord> {
@@ -148,8 +139,16 @@ export class NatsStore implements RecordStore {
     }
   }
 
+  async prepare(): Promise<void> {
+    await this.#bucket.prepare();
+  }
+
   isRetryable(error: unknown): boolean {
     return isPassing(error);
+  }
+
+  isClientClosed(): boolean {
+    return this.#connection.isClosed();
   }
 
   connectionError(): unknown {
@@ -157,15 +156,15 @@ export class NatsStore implements RecordStore {
   }
 
   async close(): Promise<void> {
-    for (const stop of this.#stops) stop();
+    this.#subscriptions.close();
     this.#link.close();
   }
 
   async #open() {
-    const config = await this.#bucket.open();
-    const { max_msg_size: size = -1 } = config;
+    const opened = await this.#bucket.open();
+    const { max_msg_size: size = -1 } = opened.config;
     if (size >= 0) this.#bucketBytes = size - HEADER_BYTES;
-    return config;
+    return opened;
   }
 
   /** The last message of a key, from the leader of the stream: a direct read may come from a replica that is behind. */

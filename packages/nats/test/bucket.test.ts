@@ -105,16 +105,16 @@ it.each([
 });
 
 it('a bucket that is missing and shall not be made is named', async () => {
-  const store = storeOn(await connectionTo((await startedNats()).url), { createBucket: false });
+  const store = storeOn(await connectionTo((await startedNats()).url), { autoPrepare: false });
   const refused = await store.read(['a'], limit).catch((error: unknown) => error);
   expect(String(refused)).toContain('there is no bucket locks');
   expect(store.isRetryable(refused)).toBe(false);
 });
 
-it('more replicas than servers: the words of the server, and no repetition', async () => {
+it('more replicas than servers: what to pass, the words of the server, and no repetition', async () => {
   const store = storeOn(await connectionTo((await startedNats()).url), { replicas: 3 });
   const refused = await store.read(['a'], limit).catch((error: unknown) => error);
-  expect(String(refused)).toContain('replicas');
+  expect(String(refused)).toMatch(/with 3 replicas.*pass fewer replicas.*The server said/);
   expect(store.isRetryable(refused)).toBe(false);
 });
 
@@ -142,9 +142,16 @@ it('a user who may not make the bucket is told so; one with the rights of the pa
   expect(String(refused)).toContain('may not look for the bucket locks or make it');
   expect(String(refused)).toContain('nats kv add locks');
   expect(early.isRetryable(refused)).toBe(false);
-  await storeOn(await connectionTo(url, { user: 'admin', pass: 'a' })).read(['a'], limit);
+  await expect(storeOn(app, { autoPrepare: false }).prepare()).rejects.toThrow(
+    /Permissions Violation for Publish to .*STREAM\.CREATE\.KV_locks.*call prepare\(\) of the locks as a user with the right/i,
+  );
+  const admin = await connectionTo(url, { user: 'admin', pass: 'a' });
+  const makers = Array.from({ length: 4 }, () => storeOn(admin, { autoPrepare: false }).prepare());
+  await Promise.all(makers);
+  // The bucket is there: preparing it again needs no right to make it.
+  await storeOn(app, { autoPrepare: false }).prepare();
 
-  const store = storeOn(app, { createBucket: false });
+  const store = storeOn(app, { autoPrepare: false });
   let told = 0;
   store.watch('a', () => (told += 1));
   const version = await versionOf(put(store, 'a', 'one'));

@@ -22,11 +22,8 @@ export async function connectionTo(
   return connection;
 }
 
-export function storeOn(
-  connection: NatsConnection,
-  options: Omit<NatsBackendOptions, 'connection'> = {},
-): NatsStore {
-  const store = new NatsStore(checkOptions({ connection, ...options }));
+export function storeOn(connection: NatsConnection, options: NatsBackendOptions = {}): NatsStore {
+  const store = new NatsStore(checkOptions(connection, options));
   onTestFinished(() => store.close());
   return store;
 }

@@ -1,7 +1,10 @@
+import { type AddressInfo, createConnection, createServer } from 'node:net';
+import { createLocks } from '@locks/core';
 import { waitUntil } from '@locks/test-servers';
 import { headers, type NatsConnection } from '@nats-io/transport-node';
 import { connect as connectWith30 } from 'transport-node-3.0';
 import { expect, it, onTestFinished } from 'vitest';
+import { natsBackend } from '../src/index.ts';
 import { connectionTo, limit, put, startedNats, storeOn, valueOf, versionOf } from './fixture.ts';
 
 const NASTY = [
@@ -174,4 +177,97 @@ it('the oldest client that is supported does all of it', async () => {
   await waitUntil(() => told >= 2, { what: 'the changes to be told' });
   await versionOf(put(store, 'a', undefined, second));
   expect(await valueOf(store, 'a')).toBeUndefined();
+});
+
+it('the time of the server is told to the call that has found the bucket, and to no other: for that it is of the past', async () => {
+  const { url } = await startedNats();
+  const store = storeOn(await connectionTo(url));
+  const before = Date.now();
+  const [first, second] = await Promise.all([store.read(['a'], limit), store.read(['a'], limit)]);
+  expect(first.now).toBeGreaterThanOrEqual(before - 1);
+  expect(first.now).toBeLessThanOrEqual(Date.now() + 1);
+  expect(second).not.toHaveProperty('now');
+  expect(await put(store, 'a', 'one')).not.toHaveProperty('now');
+});
+
+it('the time of the server is told when it is asked for, by the request that finds the bucket or by one more', async () => {
+  const { url } = await startedNats();
+  const connection = await connectionTo(url);
+  const store = storeOn(connection);
+  for (const requests of [3, 1]) {
+    const [before, sent] = [Date.now(), connection.stats().outMsgs];
+    const now = await store.askTime();
+    expect(now).toBeGreaterThanOrEqual(before - 1);
+    expect(now).toBeLessThanOrEqual(Date.now() + 1);
+    // The first one subscribes to the answers, and makes the bucket.
+    expect(connection.stats().outMsgs - sent).toBeLessThanOrEqual(requests);
+  }
+});
+
+it('an acquire and its release are two requests, besides those that find the bucket', async () => {
+  const { url } = await startedNats();
+  const connection = await connectionTo(url);
+  const locks = createLocks(natsBackend(connection));
+  onTestFinished(() => locks.close());
+  const sent: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const before = connection.stats().outMsgs;
+    await (await locks.lock('a').acquire()).release();
+    sent.push(connection.stats().outMsgs - before);
+  }
+  // The first one looks for the bucket, and makes it.
+  expect(sent).toEqual([4, 2, 2]);
+});
+
+it('a server that tells no time is refused at opening, with what to do; with an observed expiry it serves', async () => {
+  const { url } = await startedNats();
+  const older = await withoutTimes(url);
+  const store = storeOn(await connectionTo(older));
+  const refused = await store.read(['a'], limit).catch((error: unknown) => error);
+  expect(refused).toMatchObject({
+    name: 'BucketError',
+    message: expect.stringContaining("expiry: 'observed'"),
+  });
+  expect(store.isRetryable(refused)).toBe(false);
+  const connection = await connectionTo(older);
+  const locks = createLocks(natsBackend(connection, { expiry: 'observed' }));
+  onTestFinished(() => locks.close());
+  for (let round = 0; round < 2; round += 1) await (await locks.lock('a').acquire()).release();
+  const before = connection.stats().outMsgs;
+  await (await locks.lock('a').acquire()).release();
+  expect(connection.stats().outMsgs - before).toBe(2);
+});
+
+/** Makes a server look as one before 2.10: what stands between renames the field of the time. */
+async function withoutTimes(url: string): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const proxy = createServer((client) => {
+    const server = createConnection(Number(port), hostname);
+    const end = (): void => void [client.destroy(), server.destroy()];
+    for (const socket of [client, server]) socket.on('error', end).on('close', end);
+    client.pipe(server);
+    server.on('data', (data) => {
+      client.write(Buffer.from(data.toString('latin1').replaceAll('"ts":', '"tx":'), 'latin1'));
+    });
+  });
+  await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening));
+  onTestFinished(() => void proxy.close());
+  return `nats://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+it('a value that something else has put fails its own name', async () => {
+  const { url } = await startedNats();
+  const connection = await connectionTo(url);
+  const locks = createLocks(natsBackend(connection));
+  onTestFinished(() => locks.close());
+  const good = await locks.lock('good').acquire();
+  await put(storeOn(connection), 'locks/lock/bad', 'a value of the application');
+  await expect(locks.lock('bad').acquire()).rejects.toMatchObject({
+    code: 'LOCK_BACKEND',
+    message: expect.stringContaining('locks/lock/bad') as string,
+  });
+  const listed: string[] = [];
+  for await (const { name } of locks.list()) listed.push(name);
+  expect(listed).toEqual(['good']);
+  await good.release();
 });

@@ -1,16 +1,16 @@
 import type { FencedLockManager, LockManager } from '@locks/core';
 import { invalidArgument, mustBe } from '@locks/core/backend';
-import type { OnceRecord } from '@locks/once';
+import type { SlotStore } from '@locks/once';
 import { Inject } from '@nestjs/common';
 import { LOCKS, ONCE_RECORD } from './tokens.ts';
 
 /** Nest sets these properties on the instances of classes that have a decorated method. */
 const LOCKS_PROPERTY = Symbol.for('@locks/nestjs/locks of this instance');
-const RECORD_PROPERTY = Symbol.for('@locks/nestjs/record of this instance');
+const SLOTS_PROPERTY = Symbol.for('@locks/nestjs/slots of this instance');
 
 interface Injected {
   readonly [LOCKS_PROPERTY]?: LockManager;
-  readonly [RECORD_PROPERTY]?: OnceRecord;
+  readonly [SLOTS_PROPERTY]?: SlotStore;
 }
 
 /** The arguments of a decorator of TypeScript's `experimentalDecorators`, checked. */
@@ -39,7 +39,7 @@ export function methodOf(
   const found = (descriptor ?? {}) as PropertyDescriptor;
   // The target of a static method is the class itself, of which Nest makes no instance to inject into.
   if (typeof target !== 'object' || target === null || typeof found.value !== 'function') {
-    throw mustBe(`What ${caller} decorates`, 'a method of instances', found.value ?? target);
+    throw mustBe(`${caller}: what it decorates`, 'a method of instances', found.value ?? target);
   }
   return { target, name: name as string | symbol, descriptor: found };
 }
@@ -49,9 +49,9 @@ export function injectLocks({ target }: DecoratedMethod): void {
   Inject(LOCKS)(target, LOCKS_PROPERTY);
 }
 
-/** Lets Nest inject the record of the module into the instances of a class. */
-export function injectRecord({ target }: DecoratedMethod): void {
-  Inject(ONCE_RECORD)(target, RECORD_PROPERTY);
+/** Lets Nest inject the slot store of the module into the instances of a class. */
+export function injectSlots({ target }: DecoratedMethod): void {
+  Inject(ONCE_RECORD)(target, SLOTS_PROPERTY);
 }
 
 /** @throws LockError `LOCK_INVALID_ARGUMENT` where Nest has not made the instance */
@@ -67,9 +67,9 @@ export function locksOf(caller: string, instance: object): FencedLockManager {
   return locks as LockManager as FencedLockManager;
 }
 
-/** @throws LockError `LOCK_INVALID_ARGUMENT` where neither the module nor the decorator has a record */
-export function recordOf(caller: string, instance: object): OnceRecord {
-  const record = (instance as Injected)[RECORD_PROPERTY];
-  if (record !== undefined) return record;
-  throw invalidArgument(`${caller} has no record: give one to LocksModule, or to ${caller}.`);
+/** @throws LockError `LOCK_INVALID_ARGUMENT` where neither the module nor the decorator has a slot store */
+export function slotsOf(caller: string, instance: object): SlotStore {
+  const slots = (instance as Injected)[SLOTS_PROPERTY];
+  if (slots !== undefined) return slots;
+  throw invalidArgument(`${caller} has no slot store: give one to LocksModule, or to ${caller}.`);
 }

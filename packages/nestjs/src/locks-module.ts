@@ -114,8 +114,8 @@ const LOCKS_PROVIDER: FactoryProvider<LockManager> = {
 const RECORD_PROVIDER: FactoryProvider = {
   provide: ONCE_RECORD,
   inject: [LOCKS_OPTIONS],
-  // Nest does not inject `null`: a method of @Once() then finds no record, and says so.
-  useFactory: (given: unknown) => readModuleOptions(given).record ?? null,
+  // Nest does not inject `null`: a method of @Once() then finds no slot store, and says so.
+  useFactory: (given: unknown) => readModuleOptions(given).slots ?? null,
 };
 
 function optionsProviderOf({ useFactory, inject, useClass, useExisting }: LocksModuleAsyncOptions): Provider {

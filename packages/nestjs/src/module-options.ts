@@ -1,5 +1,6 @@
-import type { LockBackend, LockOptions } from '@locks/core';
+import type { ManagerOptions } from '@locks/core';
 import {
+  type LockBackend,
   matching,
   milliseconds,
   mustBe,
@@ -9,7 +10,7 @@ import {
   type OptionTable,
   readOptions,
 } from '@locks/core/backend';
-import type { OnceRecord } from '@locks/once';
+import type { SlotStore } from '@locks/once';
 import type { InjectionToken, ModuleMetadata, OptionalFactoryDependency, Type } from '@nestjs/common';
 
 /** Options of `LocksModule`. */
@@ -20,9 +21,9 @@ export interface LocksModuleOptions {
    */
   readonly backend: LockBackend | (() => LockBackend);
   /** Defaults for all locks: the options of `createLocks()`. */
-  readonly defaults?: LockOptions | undefined;
-  /** The record of every `@Once` that has none of its own. */
-  readonly record?: OnceRecord | undefined;
+  readonly defaults?: ManagerOptions | undefined;
+  /** The slot store of every `@Once` that has none of its own. */
+  readonly slots?: SlotStore | undefined;
   /**
    * The longest time for which the shutdown waits for work that holds a lock, in milliseconds. Locks that are held go on
    * meanwhile, new ones are refused with `LOCK_CLOSED`. Choose less than the time between SIGTERM and SIGKILL, which is 30 s in
@@ -66,11 +67,11 @@ export interface LocksModuleAsyncOptions extends Visibility {
 const isFunction = (value: unknown): value is () => never => typeof value === 'function';
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** A reader of an {@link OnceRecord}. */
-export const readOnceRecord = matching(
+/** A reader of an {@link SlotStore}. */
+export const readSlotStore = matching(
   'an object with the functions read and write',
-  (value): value is OnceRecord =>
-    isObject(value) && isFunction((value as OnceRecord).read) && isFunction((value as OnceRecord).write),
+  (value): value is SlotStore =>
+    isObject(value) && isFunction((value as SlotStore).read) && isFunction((value as SlotStore).write),
 );
 
 const TABLE = {
@@ -79,8 +80,8 @@ const TABLE = {
     (value): value is LocksModuleOptions['backend'] => isFunction(value) || isObject(value),
   ),
   // createLocks() checks the content of `defaults`.
-  defaults: (value) => value as LockOptions | undefined,
-  record: optional(readOnceRecord),
+  defaults: (value) => value as ManagerOptions | undefined,
+  slots: optional(readSlotStore),
   drainMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 10_000),
   afterClose: optional(
     matching(

@@ -5,7 +5,7 @@ import { Inject } from '@nestjs/common';
 export const LOCKS: symbol = Symbol.for('@locks/nestjs/LOCKS');
 /** The injection token of the options of `LocksModule`. A test that overrides this provider keeps the application off the real store. */
 export const LOCKS_OPTIONS: symbol = Symbol.for('@locks/nestjs/LOCKS_OPTIONS');
-/** The injection token of the record that `@Once` uses: an `OnceRecord` of `@locks/once`, or `null` where the module was given none. */
+/** The injection token of the slot store that `@Once` uses: a `SlotStore` of `@locks/once`, or `null` where the module was given none. */
 export const ONCE_RECORD: symbol = Symbol.for('@locks/nestjs/ONCE_RECORD');
 
 // setup: import type { FencedLockManager } from '@locks/core'; import { InjectLocks } from '@locks/nestjs'; import { Injectable } from '@nestjs/common';

@@ -50,7 +50,7 @@ async function application(
 const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 
 describe('@Locked()', () => {
-  it('lets calls with one key in one after the other, and calls with others beside them', async () => {
+  it('lets calls with one name in one after the other, and calls with others beside them', async () => {
     const { module } = await application(Stock);
     const stock = module.get(Stock);
     expect(await Promise.all([1, 2, 3].map((count) => stock.sell('a', count)))).toEqual([
@@ -64,7 +64,7 @@ describe('@Locked()', () => {
     await module.close();
   });
 
-  it('locks under the name of class and method where no key is given, in a subclass too', async () => {
+  it('locks under the name of class and method where no name is given, in a subclass too', async () => {
     const { module, store } = await application(SmallStock);
     const stock = module.get(SmallStock);
     const held = (): string[] => [...store.names()].filter((name) => store.holders(name).length > 0);
@@ -77,7 +77,7 @@ describe('@Locked()', () => {
     const { module, store } = await application(Stock);
     await using others = createLocks(memoryBackend(store));
     await using _lease = await others.lock('recount').acquire();
-    await expect(module.get(Stock).recount()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+    await expect(module.get(Stock).recount()).rejects.toMatchObject({ code: 'LOCK_CONTENDED' });
     await module.close();
   });
 

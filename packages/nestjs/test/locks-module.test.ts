@@ -1,4 +1,5 @@
-import { createLocks, type LockBackend, type LockManager } from '@locks/core';
+import { createLocks, type LockManager } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import {
   InjectLocks,
@@ -176,7 +177,7 @@ describe('LocksModule', () => {
       ['an isGlobal that is no boolean', { backend, isGlobal: 'yes' }],
       ['a negative drainMs', { backend, drainMs: -1 }],
       ['an afterClose that is no function', { backend, afterClose: true }],
-      ['a record that is none', { backend, record: {} }],
+      ['a slot store that is none', { backend, slots: {} }],
     ])('at forRoot %s', (_, options) => {
       expect(() => LocksModule.forRoot(options as never)).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),

@@ -3,7 +3,7 @@ import { Locked, Once } from '@locks/nestjs';
 import {
   LOCKS_MEMORY,
   LocksTestingModule,
-  memoryRecord,
+  memorySlots,
   type MemoryTestBackend,
   memoryTestBackend,
 } from '@locks/nestjs/testing';
@@ -57,31 +57,31 @@ describe('LocksTestingModule', () => {
     await module.close();
   });
 
-  it('has a record in memory, and takes one', async () => {
-    const record = memoryRecord();
-    const [one, two] = [await compile(), await compile({ record, memory: memoryTestBackend() })];
+  it('has a slot store in memory, and takes one', async () => {
+    const slots = memorySlots();
+    const [one, two] = [await compile(), await compile({ slots, memory: memoryTestBackend() })];
     for (const module of [one, two]) {
       await module.get(Stock).report();
       await module.get(Stock).report();
       expect(module.get(Stock).reports).toBe(1);
       await module.close();
     }
-    expect(await record.read('report')).toMatchObject({ slot: '1970-01-01', state: 'done' });
+    expect(await slots.read('report')).toMatchObject({ entry: { slot: '1970-01-01', state: 'done' } });
   });
 
-  it('a record in memory refuses a token below the one that wrote last', async () => {
-    const record = memoryRecord();
+  it('a slot store in memory refuses a token below the one that wrote last', async () => {
+    const slots = memorySlots();
     const entry = (token: bigint) => ({ slot: 's', state: 'done', token, label: 'x', at: 0 }) as const;
-    expect(await record.write('a', entry(2n))).toBe(true);
-    expect(await record.write('a', entry(2n))).toBe(true);
-    expect(await record.write('a', entry(1n))).toBe(false);
-    expect(await record.read('a')).toMatchObject({ token: 2n });
+    expect(await slots.write('a', entry(2n))).toBe(true);
+    expect(await slots.write('a', entry(2n))).toBe(true);
+    expect(await slots.write('a', entry(1n))).toBe(false);
+    expect(await slots.read('a')).toMatchObject({ entry: { token: 2n } });
   });
 
   it.each([
     ['an unknown option', { backend: memoryTestBackend() }],
     ['a store without faults', { memory: {} }],
-    ['a record that is none', { record: {} }],
+    ['a slot store that is none', { slots: {} }],
   ])('refuses %s', (_, options) => {
     expect(() => LocksTestingModule.forRoot(options as never)).toThrow(
       expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),

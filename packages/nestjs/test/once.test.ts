@@ -1,7 +1,7 @@
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { LocksModule, Once, type OnceMethodOptions } from '@locks/nestjs';
-import { memoryRecord } from '@locks/nestjs/testing';
-import { every, type OnceRecord, type OnceResult, type OnceRun } from '@locks/once';
+import { memorySlots } from '@locks/nestjs/testing';
+import { every, type SlotStore, type OnceResult, type OnceRun } from '@locks/once';
 import { Injectable, type LoggerService, SetMetadata, type Type } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { describe, expect, it } from 'vitest';
@@ -34,10 +34,10 @@ function jobs(more: Partial<OnceMethodOptions> = {}) {
 async function machine(
   provider: Type,
   store: MemoryStore,
-  record?: OnceRecord,
+  slots?: SlotStore,
   logger?: LoggerService,
 ): Promise<TestingModule> {
-  const locks = LocksModule.forRoot({ backend: memoryBackend(store), record, drainMs: 0 });
+  const locks = LocksModule.forRoot({ backend: memoryBackend(store), slots, drainMs: 0 });
   const builder = Test.createTestingModule({ imports: [locks], providers: [provider] });
   return (logger === undefined ? builder : builder.setLogger(logger)).compile();
 }
@@ -47,8 +47,8 @@ const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 describe('@Once()', () => {
   it('runs a slot on one machine of two, and the next slot again', async () => {
     const { Jobs, seen } = jobs({ waitMs: 10_000 });
-    const [store, record] = [new MemoryStore(), memoryRecord()];
-    const machines = await Promise.all([machine(Jobs, store, record), machine(Jobs, store, record)]);
+    const [store, slots] = [new MemoryStore(), memorySlots(() => seen.now)];
+    const machines = await Promise.all([machine(Jobs, store, slots), machine(Jobs, store, slots)]);
     const call = () => Promise.all(machines.map((one) => one.get(Jobs).invoices()));
     await call();
     await call();
@@ -65,7 +65,11 @@ describe('@Once()', () => {
 
   it('rejects as the method does, and runs the slot again', async () => {
     const { Jobs, seen } = jobs();
-    const module = await machine(Jobs, new MemoryStore(), memoryRecord());
+    const module = await machine(
+      Jobs,
+      new MemoryStore(),
+      memorySlots(() => seen.now),
+    );
     seen.fails = true;
     await expect(module.get(Jobs).invoices()).rejects.toThrow('no mail server');
     seen.fails = false;
@@ -74,20 +78,20 @@ describe('@Once()', () => {
     await module.close();
   });
 
-  it('takes its own record before that of the module, which then needs none', async () => {
-    const record = memoryRecord();
-    const { Jobs, seen } = jobs({ record });
+  it('takes its own slot store before that of the module, which then needs none', async () => {
+    const slots = memorySlots(() => NOON);
+    const { Jobs, seen } = jobs({ slots });
     const module = await machine(Jobs, new MemoryStore());
     await module.get(Jobs).invoices();
     expect(seen.statuses).toEqual(['ran']);
-    expect(await record.read('invoices')).toMatchObject({ state: 'done' });
+    expect(await slots.read('invoices')).toMatchObject({ entry: { state: 'done' } });
     await module.close();
   });
 
-  it('says that there is no record, and that Nest has not made the instance', async () => {
+  it('says that there is no slot store, and that Nest has not made the instance', async () => {
     const { Jobs, seen } = jobs();
     const module = await machine(Jobs, new MemoryStore());
-    await expect(module.get(Jobs).invoices()).rejects.toThrow('has no record');
+    await expect(module.get(Jobs).invoices()).rejects.toThrow('has no slot store');
     await expect(module.get(Jobs).invoices()).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
     await expect(new Jobs().invoices()).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
     expect(seen.runs).toEqual([]);
@@ -98,11 +102,18 @@ describe('@Once()', () => {
     const lines: unknown[] = [];
     const ignore = (): void => {};
     const debug = (line: unknown): void => void lines.push(line);
-    const logger: LoggerService = { debug, log: ignore, error: ignore, warn: ignore };
+    const errors: unknown[] = [];
+    const error = (line: unknown): void => void errors.push(line);
+    const logger: LoggerService = { debug, log: ignore, error, warn: ignore };
+    const slots = memorySlots(() => NOON);
     const { Jobs } = jobs({ onResult: undefined });
-    const module = await machine(Jobs, new MemoryStore(), memoryRecord(), logger);
+    const module = await machine(Jobs, new MemoryStore(), slots, logger);
     await module.get(Jobs).invoices();
     expect(lines).toContain('invoices, 2030-01-01T12:00:00.000Z: ran');
+    const ahead = { slot: '2032', state: 'done', token: 1n << 40n, label: 'fast', at: 0 } as const;
+    await slots.write('invoices', ahead);
+    await module.get(Jobs).invoices();
+    expect(errors).toEqual([expect.stringContaining('slot-over: the recorded slot 2032 lies in the future')]);
     await module.close();
   });
 
@@ -127,7 +138,7 @@ describe('@Once()', () => {
       { ...good, atMostMs: 0.5 },
       { ...good, retry: 'never' },
       { ...good, waitMs: -1 },
-      { ...good, record: {} },
+      { ...good, slots: {} },
       { ...good, onResult: 5 },
       { ...good, waitMS: 5 },
       { ...good, signal: new AbortController().signal },

@@ -8,6 +8,7 @@ import {
   type LockManager,
 } from '@locks/core';
 import {
+  abortSignal,
   invalidArgument,
   MAX_TIMEOUT_MS,
   matching,
@@ -19,9 +20,10 @@ import {
   type ResultStore,
   wholeNumber,
 } from '@locks/core/backend';
-import { checkManager } from './check-manager.ts';
-import { readSignal } from './read-signal.ts';
-import { GET_AND_SET, isTextStore } from './record.ts';
+import { checkCall } from './check-call.ts';
+import { jsonDifference } from './json-difference.ts';
+import { GET_AND_SET, isTextStore } from './slot-store.ts';
+import { releaseQuietly } from './release-quietly.ts';
 import { runSignal } from './run-signal.ts';
 import { SharedRun } from './shared-run.ts';
 
@@ -65,10 +67,10 @@ const TABLE = {
   // Core reads both again, with the limits of the backend.
   ttlMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
   waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY)),
-  signal: optional(readSignal),
+  signal: optional(abortSignal),
 } satisfies OptionTable<CoalesceOptions>;
 
-/** The runs that callers of this process wait for, by manager and key. */
+/** The runs that callers of this process wait for, by manager and name. */
 const runs = new WeakMap<object, Map<string, SharedRun<unknown>>>();
 
 // setup: import { createLocks } from '@locks/core'; import { coalesce } from '@locks/once'; import { redisBackend, redisResults } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
@@ -77,13 +79,13 @@ const runs = new WeakMap<object, Map<string, SharedRun<unknown>>>();
  * Runs the work once for all callers that come while it runs, and gives each of them its result: within a process as `singleflight` of
  * Go does, with a `store` over processes too. The store keeps a result for `shareForMs`: a cache whose entry one process builds.
  *
- * With a `store` the result travels as JSON, and every caller gets what JSON makes of it, also where the work ran here. Callers that
- * come together in one process get the same object: do not change it. An error goes to the callers of this process; another process then runs the work itself.
+ * With a `store` the result travels as JSON. One that JSON would change is refused, and nothing is stored of it: a Map, a Set, a Date, bytes, an
+ * object of a class, a bigint, NaN, Infinity, `undefined` in an array. Callers that come together in one process get the same object: do not change it. An error goes to the callers of this process; another process then runs the work itself.
  *
- * @param key - the name of the lock, and the key of the result in the store
- * @param work - that of the first of the callers that come together in one process is run. It must not wait for its own key
+ * @param name - the name of the lock, and the key of the result in the store
+ * @param work - that of the first of the callers that come together in one process is run. It must not wait for its own name
  * @throws LockError `LOCK_TIMEOUT` after `waitMs`; `LOCK_UNSUPPORTED` for a `store` on a backend without fencing tokens;
- * `LOCK_INVALID_ARGUMENT`, also for a result that JSON cannot show; the codes of `acquire`. What the work and the store throw, and the
+ * `LOCK_INVALID_ARGUMENT`, also for a result that JSON would change, which is the `result` of that error; the codes of `acquire`. What the work and the store throw, and the
  * reason of `signal`, as they are
  * @example
  * ```ts
@@ -94,33 +96,32 @@ const runs = new WeakMap<object, Map<string, SharedRun<unknown>>>();
  */
 export async function coalesce<T>(
   locks: Pick<LockManager<BaseLease>, 'lock' | 'capabilities'>,
-  key: string,
+  name: string,
   work: (run: CoalesceRun) => T | Promise<T>,
   options?: CoalesceOptions,
 ): Promise<T> {
-  checkManager('coalesce()', locks);
+  checkCall('coalesce', locks, name, work);
   const read = readOptions('coalesce()', options, TABLE);
   const { store, shareForMs, ttlMs, waitMs, signal } = read;
-  if (typeof work !== 'function') throw mustBe('What coalesce() runs', 'a function', work);
   if (shareForMs !== undefined && store === undefined) {
     throw invalidArgument('coalesce(): shareForMs goes with a store, which keeps the result for so long.');
   }
   // A bad name and bad times are refused by every call, also where it would join a run.
-  const lock = locks.lock(key, { ttlMs, waitMs });
-  if (store !== undefined) assertTokens(locks.capabilities, key);
+  const lock = locks.lock(name, { ttlMs, waitMs });
+  if (store !== undefined) assertTokens(locks.capabilities, name);
   signal?.throwIfAborted();
 
   const ofManager = runs.get(locks) ?? new Map<string, SharedRun<unknown>>();
   runs.set(locks, ofManager);
-  const present = ofManager.get(key) as SharedRun<T> | undefined;
+  const present = ofManager.get(name) as SharedRun<T> | undefined;
   if (present !== undefined) return present.join(signal);
-  const results = store && new Results<T>(store, key, shareForMs ?? SHARE_FOR_MS);
+  const results = store && new Results<T>(store, name, shareForMs ?? SHARE_FOR_MS);
   const started: SharedRun<T> = new SharedRun(
     (abandoned) => buildOnce(lock, work, results, abandoned),
     // Who comes after the last caller has left starts anew.
-    () => ofManager.get(key) === started && ofManager.delete(key),
+    () => ofManager.get(name) === started && ofManager.delete(name),
   );
-  ofManager.set(key, started);
+  ofManager.set(name, started);
   return started.join(signal);
 }
 
@@ -146,7 +147,7 @@ async function buildOnce<T>(
     return results === undefined ? value : await results.write(value, fencingToken as bigint);
   } finally {
     run.end();
-    await lease[Symbol.asyncDispose]();
+    await releaseQuietly(lease);
   }
 }
 
@@ -188,32 +189,30 @@ class Results<T> {
 
 const VERSION = 1;
 
-function toText(value: unknown, key: string): string {
-  let shown: string | undefined;
-  try {
-    shown = JSON.stringify(value);
-  } catch (error) {
-    throw invalidArgument(`coalesce(): the result of ${key} is no JSON: ${String((error as Error).message)}`);
-  }
-  if (shown === undefined && value !== undefined) {
-    throw invalidArgument(`coalesce(): the result of ${key} is no JSON: it is a ${typeof value}.`);
-  }
-  return JSON.stringify({ version: VERSION, value });
+function toText(value: unknown, name: string): string {
+  const difference = jsonDifference(value);
+  if (difference === undefined) return JSON.stringify({ version: VERSION, value });
+  const error = invalidArgument(
+    `coalesce(): the store was given nothing of the result of ${name}, which JSON would change: ${difference}. Return plain data, for example ` +
+      '[...map] or date.toISOString(), and convert it where coalesce() gives it; or do without the store. The error has the result.',
+  );
+  // The work was done: its caller need not do it again.
+  throw Object.defineProperty(error, 'result', { value, enumerable: false });
 }
 
-function parse(text: string, key: string): object {
+function parse(text: string, name: string): object {
   try {
     const entry: unknown = JSON.parse(text);
     if (typeof entry === 'object' && entry !== null && 'version' in entry) return entry;
   } catch {
     // The same as any other text that was not written by `write`.
   }
-  throw invalidArgument(`coalesce(): what the store has under ${key} was not written by coalesce().`);
+  throw invalidArgument(`coalesce(): what the store has under ${name} was not written by coalesce().`);
 }
 
-function assertTokens({ fencing }: BackendCapabilities, key: string): void {
+function assertTokens({ fencing }: BackendCapabilities, name: string): void {
   if (fencing !== 'none') return;
   const says =
     'coalesce() with a store needs a backend with fencing tokens: without the store it shares within a process.';
-  throw new LockError('LOCK_UNSUPPORTED', says, { resource: key });
+  throw new LockError('LOCK_UNSUPPORTED', says, { lockName: name });
 }

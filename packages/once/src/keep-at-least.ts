@@ -1,4 +1,5 @@
 import type { BaseLease } from '@locks/core';
+import { releaseQuietly } from './release-quietly.ts';
 
 /** The extra time for which the store keeps the lock after its holder: more than the margin and a late timer take. */
 const MARGIN = 0.02;
@@ -12,11 +13,11 @@ const LATE_TIMER_MS = 1_000;
  * @param minTtlMs - the shortest ttl of the backend
  */
 export async function keepAtLeast(lease: BaseLease, ms: number, minTtlMs: number): Promise<void> {
-  if (ms <= 0) return lease[Symbol.asyncDispose]();
+  if (ms <= 0) return releaseQuietly(lease);
   try {
     await lease.renew(Math.max(minTtlMs, Math.ceil(ms * (1 + MARGIN)) + LATE_TIMER_MS));
   } catch {
     // The lock is lost already, or its ttl ends it: the slot is recorded, and that is what counts.
   }
-  setTimeout(() => void lease[Symbol.asyncDispose](), ms).unref();
+  setTimeout(() => void releaseQuietly(lease), ms).unref();
 }

@@ -4,7 +4,7 @@ import {
   MAX_TIMEOUT_MS,
   milliseconds,
   oneOf,
-  type OnceRecord,
+  type SlotStore,
   optional,
   type OptionTable,
   readOptions,
@@ -12,12 +12,12 @@ import {
   wholeNumber,
 } from '@locks/core/backend';
 import { once } from './once.ts';
-import { readRecord } from './record.ts';
+import { readSlots } from './slot-store.ts';
 
 /** Options of {@link runCoordinator}. All times are milliseconds. */
 export interface RunCoordinatorOptions {
-  /** The record of the runs that were done. */
-  readonly record: OnceRecord;
+  /** The slot store of the runs that were done. */
+  readonly slots: SlotStore;
   /**
    * The treatment of a run whose machine died. `next-machine`: a machine that waits, or whose clock is late, runs it.
    * `next-slot`: nobody does.
@@ -36,7 +36,7 @@ export interface RunCoordinatorOptions {
    */
   readonly maxRunMs?: number | undefined;
   /**
-   * The name of this machine for the record and operators: at most 256 UTF-8 bytes, no control characters.
+   * The name of this machine for the slot store and operators: at most 256 UTF-8 bytes, no control characters.
    * @defaultValue `host:pid`
    */
   readonly label?: string | undefined;
@@ -53,23 +53,25 @@ export interface RunCoordinator {
   shouldRun(key: string, ttlMs: number): Promise<boolean>;
   /**
    * Records that the run has ended, and gives its lock back.
-   * @throws what the record throws: the run took place, and is not recorded
+   * @throws what the slot store throws: the run took place, and is not recorded
    */
   onComplete(key: string): Promise<void>;
 }
 
 const TABLE = {
-  record: readRecord,
+  slots: readSlots,
   retry: optional(oneOf('next-machine', 'next-slot'), 'next-machine'),
   waitMs: optional(milliseconds(0, Number.POSITIVE_INFINITY), 0),
   maxRunMs: optional(wholeNumber(1, MAX_TIMEOUT_MS, 'milliseconds')),
   label: optional(text('a string', /^/)),
 } satisfies OptionTable<RunCoordinatorOptions>;
 
+const isoTime = (now: number): string => new Date(now).toISOString();
+
 /** The name of a task, which may have colons, and the time of its run. */
 const KEY = /^(.+):(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)$/s;
 
-// setup: import { createLocks } from '@locks/core'; import { runCoordinator } from '@locks/once'; import { redisBackend, redisRecord } from '@locks/redis-ioredis';
+// setup: import { createLocks } from '@locks/core'; import { runCoordinator } from '@locks/once'; import { redisBackend, redisSlots } from '@locks/redis-ioredis';
 // setup: import { Redis } from 'ioredis'; const redis = new Redis(); declare function sendInvoices(): Promise<void>;
 // setup: declare const cron: { schedule(pattern: string, work: () => Promise<void>, options: object): unknown };
 /**
@@ -85,7 +87,7 @@ const KEY = /^(.+):(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)$/s;
  * cron.schedule('0 3 * * *', sendInvoices, {
  *   name: 'invoices',
  *   distributed: true,
- *   runCoordinator: runCoordinator(locks, { record: redisRecord(redis) }),
+ *   runCoordinator: runCoordinator(locks, { slots: redisSlots(redis) }),
  * });
  * ```
  */
@@ -104,7 +106,9 @@ export function runCoordinator(
         );
       const run = {
         ...read,
-        slot: () => slot,
+        // The slots of a schedule are its moments: so the slot of any moment is known, and one of the future is refused.
+        slot: isoTime,
+        clock: () => Date.parse(slot),
         atMostMs: Math.max(ttlMs, locks.capabilities.ttl.minMs),
         keepAlive: true,
       };
@@ -112,12 +116,12 @@ export function runCoordinator(
         const ended = once(
           locks,
           task,
-          run,
           () =>
             new Promise<void>((end) => {
               running.set(key, { end, ended });
               resolve(true);
             }),
+          run,
         );
         // After `resolve(true)` a failure is that of `onComplete`.
         ended.then(() => resolve(false), reject);

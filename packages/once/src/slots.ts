@@ -24,8 +24,8 @@ export interface DayOptions {
    */
   readonly timeZone?: string | undefined;
   /**
-   * The time at which the slot begins, as the clocks of that time zone show it. Choose one that is hours away from the time of the job:
-   * `12:00` for a job around midnight.
+   * The time at which the slot begins, as the clocks of that time zone show it. Choose one that is hours away from the time of the work:
+   * `12:00` for work around midnight.
    * @defaultValue '00:00'
    */
   readonly startsAt?: string | undefined;
@@ -98,7 +98,7 @@ export function hour(): Slot {
  * @throws LockError `LOCK_INVALID_ARGUMENT`
  * @example
  * ```ts
- * // Quarters of an hour for a job that starts at :00, :15, :30 and :45: the boundaries are 7 minutes away from it.
+ * // Quarters of an hour for work that starts at :00, :15, :30 and :45: the boundaries are 7 minutes away from it.
  * const slot = every(15 * 60_000, { offsetMs: 8 * 60_000 });
  * slot(Date.UTC(2026, 10, 22, 13, 14)); // '2026-11-22T13:08:00.000Z'
  * ```

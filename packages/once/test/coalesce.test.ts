@@ -34,6 +34,13 @@ function processes(count: number): LockManager<FencedLease>[] {
 
 const closeAll = (all: readonly LockManager<FencedLease>[]) => Promise.all(all.map((locks) => locks.close()));
 
+/** An object that contains itself. */
+function cycle(): object {
+  const all = { a: { b: [] as object[] } };
+  all.a.b.push(all.a);
+  return all;
+}
+
 /** Work that counts its runs, gives their number, and fails where two run at a time. */
 function counted() {
   const state = { runs: 0, running: 0 };
@@ -262,7 +269,12 @@ describe('over processes, with a store', () => {
   });
 
   it.each([
-    ['a date', new Date(0), '1970-01-01T00:00:00.000Z'],
+    [
+      'plain data',
+      { a: [1, 'é', true, null, [{}]], ['__proto__x']: 0.1 },
+      { a: [1, 'é', true, null, [{}]], ['__proto__x']: 0.1 },
+    ],
+    ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
     ['nothing', undefined, undefined],
     ['null', null, null],
     ['a missing field', { a: 1, b: undefined }, { a: 1 }],
@@ -275,14 +287,37 @@ describe('over processes, with a store', () => {
   });
 
   it.each([
-    ['a bigint', 1n],
-    ['a function', () => 1],
-  ])('a result that JSON cannot show is refused: %s', async (_, value) => {
+    ['a bigint', 1n, 'it is a bigint'],
+    ['a function', () => 1, 'it is a function'],
+    ['a date', new Date(0), 'it is an object of Date'],
+    ['a map', { prices: new Map([['a', 1]]) }, 'prices is an object of Map'],
+    ['a set', [1, new Set([1])], '[1] is an object of Set'],
+    ['bytes', { a: { b: new Uint8Array(2) } }, 'a.b is an object of Uint8Array'],
+    ['a buffer', Buffer.from('a'), 'it is an object of Buffer'],
+    ['an instance', new (class Price {})(), 'it is an object of Price'],
+    ['a subclass of arrays', new (class List extends Array {})(), 'it is an object of List'],
+    ['not a number', { a: [Number.NaN] }, 'a[0] is NaN'],
+    ['infinity', Number.POSITIVE_INFINITY, 'it is Infinity'],
+    ['nothing in an array', [[undefined]], '[0][0] is undefined'],
+    // oxlint-disable-next-line no-sparse-arrays -- It is what is refused.
+    ['a hole', { a: [1, , 2] }, 'a[1] is undefined'],
+    ['a property of an array', Object.assign([1], { total: 1 }), 'it is an array with properties'],
+    ['a method', { a: 1, toJSON: () => 2 }, 'toJSON is a function'],
+    ['a symbol as a key', { [Symbol('a')]: 1 }, 'it has a symbol as a key'],
+    ['a boxed number', { a: Object(1) as unknown }, 'a is an object of Number'],
+    ['an error', new TypeError('x'), 'it is an object of TypeError'],
+    ['a cycle', cycle(), 'a.b[0] contains itself'],
+  ])('a result that JSON would change is refused, and the error has it: %s', async (_, value, what) => {
     await using locks = createLocks(memoryBackend());
     const store = new TestResults();
     const refused = coalesce(locks, 'x', () => value as unknown, { store });
-    await expect(refused).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
-    await expect(refused).rejects.toThrow(/the result of x is no JSON/);
+    const error = await refused.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });
+    expect((error as Error).message).toContain(`: ${what}. `);
+    expect((error as LockError).result).toBe(value);
     expect(store.entries.size).toBe(0);
     expect(await locks.isLocked('x')).toBe(false);
     expect(await coalesce(locks, 'x', () => value)).toBe(value);
@@ -325,8 +360,13 @@ describe('over processes, with a store', () => {
 describe('a mistake is refused at once', () => {
   const store = new TestResults();
   it.each<[string, unknown, unknown, string]>([
-    ['swapped work and options', { store }, () => 1, 'coalesce(): the options must be a plain object'],
-    ['no work', undefined, {}, 'What coalesce() runs must be a function'],
+    [
+      'swapped work and options',
+      { store },
+      () => 1,
+      'coalesce(locks, name, work, options): the work must be',
+    ],
+    ['no work', undefined, {}, 'coalesce(locks, name, work, options): the work must be a function'],
     ['a misspelt option', () => 1, { store, shareForMS: 5 }, 'shareForMs'],
     ['a store without set', () => 1, { store: { get() {} } }, 'an object with the functions get and set'],
     ['no time', () => 1, { store, shareForMs: 0 }, 'shareForMs must be'],
@@ -353,7 +393,7 @@ describe('a mistake is refused at once', () => {
       delegate(backend, { capabilities }),
     ) as unknown as LockManager<FencedLease>;
     const refused = coalesce(locks, 'x', () => 1, { store });
-    await expect(refused).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED', resource: 'x' });
+    await expect(refused).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED', lockName: 'x' });
     expect(await coalesce(locks, 'x', () => 1)).toBe(1);
   });
 });

@@ -4,9 +4,10 @@ import {
   every,
   once,
   type OnceOptions,
-  type OnceRecord,
+  type SlotStore,
   type OnceResult,
   type OnceRun,
+  type SlotAnswer,
   type SlotEntry,
 } from '../src/index.ts';
 
@@ -14,8 +15,8 @@ export const MINUTE = 60_000;
 /** The true time of all tests. */
 export const NOON = Date.parse('2026-11-22T12:00:00Z');
 
-/** A record in memory that compares tokens, as a data base does. */
-export class TestRecord implements OnceRecord {
+/** A slot store in memory that compares tokens, as a data base does. */
+export class TestRecord implements SlotStore {
   readonly entries = new Map<string, SlotEntry>();
   /** Every accepted write. */
   readonly written: SlotEntry[] = [];
@@ -24,9 +25,12 @@ export class TestRecord implements OnceRecord {
   /** Whether a refusal is thrown, as `fencedSet` does. */
   throwsRefusals = false;
 
-  async read(job: string): Promise<SlotEntry | undefined> {
+  /** The time of the store; one that tells none gives `undefined`. */
+  time: () => number | undefined = () => undefined;
+
+  async read(job: string): Promise<SlotAnswer> {
     await this.#take('read');
-    return this.entries.get(job);
+    return { entry: this.entries.get(job), storeTime: this.time() };
   }
 
   async write(job: string, entry: SlotEntry): Promise<boolean> {
@@ -49,15 +53,19 @@ export class TestRecord implements OnceRecord {
   }
 }
 
-/** Machines that share a store and a record, each with a clock of its own. */
+/** Machines that share a store and a slot store, each with a clock of its own. */
 export class Machines {
   readonly memory: MemoryTestBackend = memoryTestBackend();
   readonly locks: LockManager<FencedLease> = createLocks(this.memory);
-  readonly record = new TestRecord();
+  readonly slots = new TestRecord();
   /** The true time. */
   now = NOON;
   /** Who ran, and for which slot. */
   readonly ran: string[] = [];
+
+  constructor() {
+    this.slots.time = () => this.now;
+  }
 
   /** Calls `once` on a machine whose clock is `aheadMs` ahead. */
   call<T = string>(
@@ -69,16 +77,21 @@ export class Machines {
     const all: OnceOptions = {
       slot: every(10 * MINUTE),
       atMostMs: 10 * MINUTE,
-      record: this.record,
+      slots: this.slots,
       retry: 'next-machine',
       label,
       clock: () => this.now + aheadMs,
       ...options,
     };
-    return once(this.locks, 'invoices', all, (run) => {
-      this.ran.push(`${label} ${run.slot.slice(11, 16)}`);
-      return job === undefined ? (label as T) : job(run);
-    });
+    return once(
+      this.locks,
+      'invoices',
+      (run) => {
+        this.ran.push(`${label} ${run.slot.slice(11, 16)}`);
+        return job === undefined ? (label as T) : job(run);
+      },
+      all,
+    );
   }
 
   /** The end of the present hold in the store, on `performance.now()`. */

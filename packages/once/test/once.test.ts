@@ -16,11 +16,11 @@ describe('a slot', () => {
     const machines = new Machines();
     const first = await machines.call('a', 0);
     expect(first).toMatchObject({ status: 'ran', slot: '2026-11-22T12:00:00.000Z', value: 'a' });
-    const recorded = { slot: '2026-11-22T12:00:00.000Z', state: 'done', label: 'a', at: NOON };
+    const recorded = { slot: '2026-11-22T12:00:00.000Z', state: 'done', label: 'a' };
     expect(await machines.call('b', 0)).toMatchObject({ status: 'done-before', recorded });
     expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before', recorded });
     expect(machines.ran).toEqual(['a 12:00']);
-    expect(machines.record.written).toHaveLength(1);
+    expect(machines.slots.written).toHaveLength(1);
     expect(await machines.locks.isLocked('invoices')).toBe(false);
   });
 
@@ -46,14 +46,16 @@ describe('a slot', () => {
       status: 'slot-over',
       slot: '2026-11-22T12:00:00.000Z',
       recorded: { slot: '2026-11-22T12:10:00.000Z' },
+      isSlotAhead: false,
     });
     expect(machines.ran).toEqual(['a 12:00', 'a 12:10']);
   });
 
   it('runs on a machine whose clock is ahead, and then on no other one', async () => {
     const machines = new Machines();
-    machines.now = NOON - 3 * MINUTE;
-    expect(await machines.call('ahead', 3 * MINUTE)).toMatchObject({ status: 'ran' });
+    // As far as clocks may differ.
+    machines.now = NOON - MINUTE;
+    expect(await machines.call('ahead', MINUTE)).toMatchObject({ status: 'ran' });
     machines.now = NOON;
     expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before' });
   });
@@ -91,10 +93,10 @@ describe('a slot', () => {
     const options: OnceOptions = {
       slot: () => 'x',
       atMostMs: 1_000,
-      record: machines.record,
+      slots: machines.slots,
       retry: 'next-machine',
     };
-    expect(await once(machines.locks, 'reports', options, () => 5)).toMatchObject({
+    expect(await once(machines.locks, 'reports', () => 5, options)).toMatchObject({
       status: 'ran',
       value: 5,
     });
@@ -110,7 +112,7 @@ describe('a run that fails', () => {
   it("is repeated by the next machine with retry 'next-machine', at once", async () => {
     const machines = new Machines();
     await expect(machines.call('a', 0, { atLeastMs: MINUTE }, fail)).rejects.toBe(error);
-    expect(machines.record.written).toEqual([]);
+    expect(machines.slots.written).toEqual([]);
     expect(await machines.locks.isLocked('invoices')).toBe(false);
     expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
   });
@@ -141,26 +143,26 @@ describe('a run that fails', () => {
     expect(machines.ran).toEqual(['a 12:00', 'b 12:10']);
   });
 
-  it("with retry 'next-slot' is begun in the record before the job runs, and not run where that fails", async () => {
+  it("with retry 'next-slot' is begun in the slot store before the job runs, and not run where that fails", async () => {
     const machines = new Machines();
     const retry = { retry: 'next-slot' } as const;
     await machines.call('a', 0, retry, () => {
-      expect(machines.record.written).toMatchObject([{ state: 'begun' }]);
+      expect(machines.slots.written).toMatchObject([{ state: 'begun' }]);
     });
-    expect(machines.record.written).toMatchObject([{ state: 'begun' }, { state: 'done' }]);
+    expect(machines.slots.written).toMatchObject([{ state: 'begun' }, { state: 'done' }]);
     machines.now += 10 * MINUTE;
-    machines.record.before.write = fail;
+    machines.slots.before.write = fail;
     await expect(machines.call('a', 0, retry)).rejects.toBe(error);
     expect(machines.ran).toHaveLength(1);
     expect(await machines.call('b', 0, retry)).toMatchObject({ status: 'ran' });
   });
 
-  it('a record that cannot be read runs nothing; one that cannot be written is told, and the slot may run again', async () => {
+  it('a slot store that cannot be read runs nothing; one that cannot be written is told, and the slot may run again', async () => {
     const machines = new Machines();
-    machines.record.before.read = fail;
+    machines.slots.before.read = fail;
     await expect(machines.call('a', 0)).rejects.toBe(error);
     expect(machines.ran).toEqual([]);
-    machines.record.before.write = fail;
+    machines.slots.before.write = fail;
     await expect(machines.call('a', 0)).rejects.toBe(error);
     expect(await machines.locks.isLocked('invoices')).toBe(false);
     expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
@@ -171,23 +173,23 @@ describe('a run that fails', () => {
 describe('a machine that stood still for longer than its lease', () => {
   it('before its job began does not run it, when another one has', async () => {
     const machines = new Machines();
-    machines.record.before.read = async () => {
+    machines.slots.before.read = async () => {
       machines.memory.advance(11 * MINUTE);
       expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
     };
-    // It reads the record after the pause.
+    // It reads the slot store after the pause.
     expect(await machines.call('a', 0)).toMatchObject({ status: 'done-before' });
     expect(machines.ran).toEqual(['b 12:00']);
   });
 
-  it('after it had read the record does not run it either', async () => {
+  it('after it had read the slot store does not run it either', async () => {
     const machines = new Machines();
-    const { record } = machines;
-    const read = record.read.bind(record);
-    record.read = async (job) => {
+    const { slots } = machines;
+    const read = slots.read.bind(slots);
+    slots.read = async (job) => {
       const found = await read(job);
       machines.memory.advance(11 * MINUTE);
-      record.read = read;
+      slots.read = read;
       expect(await machines.call('b', 0)).toMatchObject({ status: 'ran' });
       return found;
     };
@@ -198,20 +200,20 @@ describe('a machine that stood still for longer than its lease', () => {
   it("with retry 'next-slot' does not begin the slot again, nor one that was done meanwhile", async () => {
     const machines = new Machines();
     const retry = { retry: 'next-slot' } as const;
-    machines.record.before.write = async () => {
+    machines.slots.before.write = async () => {
       machines.memory.advance(11 * MINUTE);
       expect(await machines.call('b', 0, retry)).toMatchObject({ status: 'ran' });
     };
     await expect(machines.call('a', 0, retry)).rejects.toMatchObject({ code: 'LOCK_LOST' });
     expect(machines.ran).toEqual(['b 12:00']);
-    expect(machines.record.entries.get('invoices')).toMatchObject({ state: 'done', label: 'b' });
+    expect(machines.slots.entries.get('invoices')).toMatchObject({ state: 'done', label: 'b' });
   });
 
   it.each([false, true])(
-    'and whose job had ended is overtaken, and does not write over the record (refused by an error: %s)',
+    'and whose job had ended is overtaken, and does not write over the slot store (refused by an error: %s)',
     async (throwsRefusals) => {
       const machines = new Machines();
-      machines.record.throwsRefusals = throwsRefusals;
+      machines.slots.throwsRefusals = throwsRefusals;
       const signals: boolean[] = [];
       const result = await machines.call('a', 0, {}, async ({ signal }) => {
         machines.memory.advance(11 * MINUTE);
@@ -221,7 +223,7 @@ describe('a machine that stood still for longer than its lease', () => {
       });
       expect(result).toMatchObject({ status: 'overtaken', value: 'late' });
       expect(signals).toEqual([true]);
-      expect(machines.record.entries.get('invoices')).toMatchObject({ label: 'b' });
+      expect(machines.slots.entries.get('invoices')).toMatchObject({ label: 'b' });
     },
   );
 
@@ -321,7 +323,7 @@ describe('the lock', () => {
       expect(run.validForMs).toBeGreaterThan(9 * MINUTE);
       expect([slot, signal.aborted]).toEqual(['2026-11-22T12:00:00.000Z', false]);
       assertValid(MINUTE);
-      expect(() => assertValid(11 * MINUTE)).toThrow(expect.objectContaining({ code: 'LOCK_LOST' }));
+      expect(() => assertValid(11 * MINUTE)).toThrow(expect.objectContaining({ code: 'LOCK_EXPIRES_SOON' }));
       machines.memory.advance(MINUTE);
       expect(run.validForMs).toBeLessThan(9 * MINUTE + 1_000);
     });
@@ -343,6 +345,6 @@ describe('the signal', () => {
     await expect(waiting).rejects.toBe(reason);
     await expect(running).rejects.toBe(reason);
     expect(await machines.locks.isLocked('invoices')).toBe(false);
-    expect(machines.record.written).toEqual([]);
+    expect(machines.slots.written).toEqual([]);
   });
 });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { runCoordinator, type RunCoordinatorOptions } from '../src/index.ts';
-import { Machines } from './machine.ts';
+import { Machines, MINUTE } from './machine.ts';
 
 const NOON = 'invoices:eu:2026-11-22T12:00:00.000Z';
 const LATER = 'invoices:eu:2026-11-22T12:10:00.000Z';
 const TTL_MS = 60_000;
 
 function machine(machines: Machines, label: string, more: Partial<RunCoordinatorOptions> = {}) {
-  return runCoordinator(machines.locks, { record: machines.record, label, ...more });
+  return runCoordinator(machines.locks, { slots: machines.slots, label, ...more });
 }
 
 describe('runCoordinator', () => {
@@ -17,13 +17,14 @@ describe('runCoordinator', () => {
     expect(await a?.shouldRun(NOON, TTL_MS)).toBe(true);
     expect(await b?.shouldRun(NOON, TTL_MS)).toBe(false);
     await a?.onComplete(NOON);
-    expect(machines.record.entries.get('invoices:eu')).toMatchObject({
+    expect(machines.slots.entries.get('invoices:eu')).toMatchObject({
       slot: '2026-11-22T12:00:00.000Z',
       state: 'done',
       label: 'a',
     });
     // A machine whose clock is late.
     expect(await b?.shouldRun(NOON, TTL_MS)).toBe(false);
+    machines.now += 10 * MINUTE;
     expect(await b?.shouldRun(LATER, TTL_MS)).toBe(true);
     await b?.onComplete(LATER);
     expect(await a?.shouldRun(NOON, TTL_MS)).toBe(false);
@@ -47,20 +48,21 @@ describe('runCoordinator', () => {
     expect(await machine(machines, 'a', { ...nextSlot, maxRunMs: 200 }).shouldRun(NOON, 200)).toBe(true);
     const heir = machine(machines, 'b', { ...nextSlot, waitMs: Number.POSITIVE_INFINITY });
     expect(await heir.shouldRun(NOON, TTL_MS)).toBe(false);
+    machines.now += 10 * MINUTE;
     expect(await heir.shouldRun(LATER, TTL_MS)).toBe(true);
     await heir.onComplete(LATER);
   });
 
-  it('tells where a run could not be recorded, and lets no machine run where the record cannot be read', async () => {
+  it('tells where a run could not be recorded, and lets no machine run where the slot store cannot be read', async () => {
     const machines = new Machines();
     const away = (): never => {
       throw new Error('the database is away');
     };
     const a = machine(machines, 'a');
-    machines.record.before.read = away;
+    machines.slots.before.read = away;
     await expect(a.shouldRun(NOON, TTL_MS)).rejects.toThrow('the database is away');
     expect(await a.shouldRun(NOON, TTL_MS)).toBe(true);
-    machines.record.before.write = away;
+    machines.slots.before.write = away;
     await expect(a.onComplete(NOON)).rejects.toThrow('the database is away');
     expect(await machines.locks.isLocked('invoices:eu')).toBe(false);
     // Not recorded, so it may run again.
@@ -73,7 +75,7 @@ describe('runCoordinator', () => {
     await expect(machine(machines, 'a').shouldRun('invoices', TTL_MS)).rejects.toMatchObject({
       code: 'LOCK_INVALID_ARGUMENT',
     });
-    for (const options of [{}, { record: {} }, { record: machines.record, retries: 3 }]) {
+    for (const options of [{}, { slots: {} }, { slots: machines.slots, retries: 3 }]) {
       expect(() => runCoordinator(machines.locks, options as never)).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
       );

@@ -6,13 +6,13 @@ import { type Attributes, diag } from '@opentelemetry/api';
  * The group of a lock's name, for the attribute `lock.group`; `undefined` for none. There must be few groups: each has its own
  * series of every metric.
  */
-export type GroupOf = (resource: string) => string | undefined;
+export type GroupOf = (name: string) => string | undefined;
 
 export const readGroupOf = matching('a function', (value): value is GroupOf => typeof value === 'function');
 
 /** The properties of an event that determine its series. */
 export interface Measured {
-  readonly resource: string;
+  readonly name: string;
   readonly backend: string;
   readonly mode: LockMode;
 }
@@ -27,9 +27,9 @@ export function attributesOf(backend: string, mode: string, group: string | unde
 /** The user's function, made safe: one that throws must not end the process, as a listener of a diagnostics channel would. */
 export function groupWith(groupOf: GroupOf | undefined): GroupOf {
   if (groupOf === undefined) return () => undefined;
-  return (resource) => {
+  return (name) => {
     try {
-      return groupOf(resource);
+      return groupOf(name);
     } catch (error) {
       diag.error('@locks/opentelemetry: groupOf() threw', error);
       return undefined;
@@ -38,11 +38,14 @@ export function groupWith(groupOf: GroupOf | undefined): GroupOf {
 }
 
 /** The outcome of an acquire that got no lease. */
-export function outcomeOf(error: unknown): 'timeout' | 'contended' | 'closed' | 'aborted' | 'error' {
+export function outcomeOf(
+  error: unknown,
+): 'timeout' | 'contended' | 'queue_full' | 'closed' | 'aborted' | 'error' {
   // An abort rejects with the signal's reason: any value, and a `LockError` where the signal is that of another lease, or of `newestWins`.
   if (!isLockError(error) || error.code === 'LOCK_LOST' || error.code === 'LOCK_SUPERSEDED') return 'aborted';
   if (error.code === 'LOCK_TIMEOUT') return 'timeout';
   if (error.code === 'LOCK_CONTENDED') return 'contended';
+  if (error.code === 'LOCK_QUEUE_FULL') return 'queue_full';
   return error.code === 'LOCK_CLOSED' ? 'closed' : 'error';
 }
 

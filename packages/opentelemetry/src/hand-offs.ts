@@ -3,28 +3,26 @@ import type { LockEvent } from '@locks/core';
 interface Moment {
   readonly token: bigint;
   readonly at: number;
+  /** In which iteration of the event loop it became known. */
+  readonly iteration: number;
 }
-
-interface Release extends Moment {
-  readonly answeredAt: number;
-}
-
-/** The longest time after the answer to a release at which a grant still counts as part of the answer, in milliseconds. */
-const WITH_THE_ANSWER_MS = 1;
 
 /**
  * Measures the gap between a release and the grant that follows it, where both happen in this process and nobody else held in
  * between. That is known where the grant has the next token, and where it came while the release was under way, or with its
- * answer. Another process may have held before any other grant, so these are left out.
+ * answer: in the same iteration of the event loop, however long a busy machine lets that take. Another process may have held
+ * before any other grant, so these are left out.
  */
 export class HandOffs {
   readonly #record: (gapMs: number, of: LockEvent) => void;
-  /** The number of waiting acquires of this process, by resource. */
+  /** The number of waiting acquires of this process, by name. */
   readonly #waiting = new Map<string, number>();
-  /** The last release of a resource for which others wait. */
-  readonly #releases = new Map<string, Release>();
+  /** The last release of a name for which others wait. */
+  readonly #releases = new Map<string, Moment>();
   /** The last grant after a wait, until its lease ends. */
   readonly #grants = new Map<string, Moment>();
+  #iteration = 0;
+  #isCounted = false;
 
   constructor(record: (gapMs: number, of: LockEvent) => void) {
     this.#record = record;
@@ -52,25 +50,25 @@ export class HandOffs {
     const at = performance.now();
     const release = this.#releases.get(key);
     this.#releases.delete(key);
-    const follows =
-      release !== undefined && (token === release.token + 1n || at - release.answeredAt < WITH_THE_ANSWER_MS);
-    if (follows) this.#record(at - release.at, of);
-    else this.#grants.set(key, { token, at });
+    const iteration = this.#currentIteration();
+    if (release !== undefined && (token === release.token + 1n || iteration === release.iteration))
+      this.#record(at - release.at, of);
+    else this.#grants.set(key, { token, at, iteration });
   }
 
   /** Notes the answer to a release. */
   released(of: LockEvent, token: bigint, tookMs: number): void {
     if (this.#waiting.size === 0 && this.#grants.size === 0) return;
     const key = keyOf(of);
-    const answeredAt = performance.now();
-    const at = answeredAt - tookMs;
+    const at = performance.now() - tookMs;
+    const iteration = this.#currentIteration();
     const next = this.#grants.get(key);
-    if (next !== undefined && next.token !== token && next.at >= at) {
+    if (next !== undefined && next.token !== token && (next.at >= at || next.iteration === iteration)) {
       this.#grants.delete(key);
       this.#record(next.at - at, of);
       return;
     }
-    if (this.#waiting.has(key)) this.#releases.set(key, { token, at, answeredAt });
+    if (this.#waiting.has(key)) this.#releases.set(key, { token, at, iteration });
   }
 
   /** Notes the end of a lease, of any kind: its grant is of no more use. */
@@ -79,8 +77,17 @@ export class HandOffs {
     const key = keyOf(of);
     if (this.#grants.get(key)?.token === token) this.#grants.delete(key);
   }
+
+  #currentIteration(): number {
+    if (!this.#isCounted) {
+      this.#isCounted = true;
+      this.#iteration += 1;
+      setImmediate(() => (this.#isCounted = false));
+    }
+    return this.#iteration;
+  }
 }
 
-function keyOf({ backend, resource }: LockEvent): string {
-  return `${backend} ${resource}`;
+function keyOf({ backend, name }: LockEvent): string {
+  return `${backend} ${name}`;
 }

@@ -1,4 +1,4 @@
-import { isLockError, type LockEvent, type LockEvents, onLockEvent } from '@locks/core';
+import { type LockEvent, type LockEvents, onLockEvent } from '@locks/core';
 import { matching, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { type Attributes, type MeterProvider, metrics, type ObservableResult } from '@opentelemetry/api';
 import { errorType, type GroupOf, outcomeOf, readGroupOf } from './attributes.ts';
@@ -119,7 +119,7 @@ class LockMeter {
       ),
       onLockEvent('locks:release-failed', (event) => {
         releaseFailures.add(1, this.#failed(event));
-        if (!isLockError(event.error, 'LOCK_LOST')) this.#ended(event);
+        this.#ended(event);
       }),
       onLockEvent('locks:abandon-failed', (event) => abandonFailures.add(1, this.#failed(event))),
       onLockEvent('locks:slow-hold', (event) => slowHolds.add(1, this.#attributesOf(event))),

@@ -26,8 +26,8 @@ export class AllSeries {
     this.#groupOf = groupWith(groupOf);
   }
 
-  of({ resource, backend, mode }: Measured): Series {
-    const group = this.#groupOf(resource);
+  of({ name, backend, mode }: Measured): Series {
+    const group = this.#groupOf(name);
     const last = this.#last;
     if (last?.backend === backend && last.mode === mode.kind && last.group === group) return last;
     const series =

@@ -103,9 +103,9 @@ class LockTracer {
   }
 
   #start(operation: Operation, message: LockTrace): void {
-    const { resource, backend, mode, fencingToken } = message;
+    const { name, backend, mode, fencingToken } = message;
     const around = context.active();
-    const attributes = attributesOf(backend, mode.kind, this.#groupOf(resource));
+    const attributes = attributesOf(backend, mode.kind, this.#groupOf(name));
     if (fencingToken !== undefined) attributes['lock.fencing_token'] = String(fencingToken);
     const span = this.#tracer.startSpan(`lock.${operation}`, { attributes }, around);
     if (operation === 'run') this.#startedRuns.add(span);

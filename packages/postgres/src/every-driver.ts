@@ -1,10 +1,10 @@
 export { advisoryKey } from './advisory/advisory-key.ts';
 export type { PostgresAdvisoryCapabilities } from './advisory/advisory-backend.ts';
-export type { PostgresAdvisorySettings } from './advisory/options.ts';
+export type { PostgresAdvisoryOptions } from './advisory/options.ts';
 export type { PostgresLeaseCapabilities } from './lease/lease-backend.ts';
-export type { PostgresLeaseSettings } from './lease/options.ts';
-export { leaseSchemaSql, PostgresSchemaError, type PostgresSchemaErrorCode } from './lease/schema.ts';
-export { postgresRecord, type PostgresRecordOptions } from './once/once-record.ts';
+export type { PostgresLeaseOptions } from './lease/options.ts';
+export { schemaStatements, type PostgresSchemaError, type PostgresSchemaErrorCode } from './lease/schema.ts';
+export { postgresSlots, type PostgresSlotsOptions } from './once/slot-store.ts';
 export { postgresResults, type PostgresResultsOptions } from './once/result-store.ts';
 export { fencedUpdate, type FencedUpdate } from './fenced/fenced-update.ts';
 export {

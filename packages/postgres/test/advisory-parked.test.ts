@@ -22,7 +22,7 @@ async function statements(): Promise<number> {
 
 async function lockedBy(application: string): Promise<number> {
   const sql = `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
-    WHERE locktype = 'advisory' AND granted AND application_name = '${application}'`;
+    WHERE locktype = 'advisory' AND objsubid = 1 AND granted AND application_name = '${application}'`;
   return (await server.query(sql)).length;
 }
 
@@ -33,7 +33,7 @@ it('tries the locks of all waiters without a connection in one statement, and re
   const keys = names.map((name) => String(advisoryKey(name)));
   await holder.query('SELECT pg_advisory_lock(k) FROM unnest($1::int8[]) k', [keys]);
   const connectionString = `${server.url}?application_name=parked`;
-  await using locks = createLocks(postgresAdvisoryBackend({ connectionString, maxConnections: 3 }));
+  await using locks = createLocks(postgresAdvisoryBackend(connectionString, { maxConnections: 3 }));
   const controller = new AbortController();
   const waits = names.map((name, index) => {
     const signal = index % 2 === 0 ? controller.signal : undefined;

@@ -1,4 +1,5 @@
-import { createLocks, type LockBackend, type LockManager } from '@locks/core';
+import { createLocks, type LockManager } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { startPostgres, waitUntil } from '@locks/test-servers';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
@@ -15,7 +16,7 @@ afterAll(() => server.stop());
 
 function open(application: string, maxConnections = 10): LockManager {
   const connectionString = `${server.url}?application_name=${encodeURIComponent(application)}`;
-  return createLocks(postgresAdvisoryBackend({ connectionString, maxConnections }), { waitMs: 15_000 });
+  return createLocks(postgresAdvisoryBackend(connectionString, { maxConnections }), { waitMs: 15_000 });
 }
 
 async function untilWaiting(locks: LockManager, name: string, count: number): Promise<void> {
@@ -60,7 +61,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
     await server.query('CREATE ROLE tokenless LOGIN');
     const url = new URL(server.url);
     url.username = 'tokenless';
-    const backend = postgresAdvisoryBackend({ connectionString: url.href, fencing: { schema: 'tokens' } });
+    const backend = postgresAdvisoryBackend(url.href, { fencing: { schema: 'tokens' } });
     await using locks = createLocks(backend);
     await expect(locks.lock(freshName()).acquire()).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
@@ -258,7 +259,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
   it('gives tokens that rise over sessions, hand-offs and modes when it has a schema; two may create it at once', async () => {
     const name = freshName();
     const fencing = { schema: 'Fences-of_tests' };
-    const backends = [1, 2, 3].map(() => postgresAdvisoryBackend({ connectionString: server.url, fencing }));
+    const backends = [1, 2, 3].map(() => postgresAdvisoryBackend(server.url, { fencing }));
     const managers = backends.map((backend) => createLocks(backend));
     const tokens: bigint[] = [];
     await Promise.all(
@@ -278,7 +279,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
   it('leaves nothing locked when there is no token, and reports why', async () => {
     const name = freshName();
     const fencing = { schema: 'no_tokens' };
-    await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url, fencing }));
+    await using locks = createLocks(postgresAdvisoryBackend(server.url, { fencing }));
     await using others = open(name);
     await (await locks.lock(name).acquire()).release();
     await (await locks.lock(name).acquire()).release();
@@ -298,7 +299,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
   });
 
   it('has no tokens without a schema, writes nothing to the database, and says so in its type', async () => {
-    const backend = postgresAdvisoryBackend({ connectionString: server.url });
+    const backend = postgresAdvisoryBackend(server.url);
     expectTypeOf(backend.capabilities.fencing).toEqualTypeOf<'none'>();
     expect(backend.capabilities.fencing).toBe('none');
     await using locks = createLocks(backend);
@@ -319,7 +320,7 @@ describe.concurrent('postgresAdvisoryBackend', () => {
   it('waits for longer than a query_timeout of the pool that it was given', async () => {
     const name = freshName();
     const pool = new pg.Pool({ connectionString: server.url, application_name: name, query_timeout: 150 });
-    await using locks = createLocks(postgresAdvisoryBackend({ pool }));
+    await using locks = createLocks(postgresAdvisoryBackend(pool));
     await using other = open(`other ${name}`);
     const lease = await other.lock(name).acquire();
     const waiting = locks.lock(name).acquire();
@@ -335,27 +336,26 @@ describe.concurrent('postgresAdvisoryBackend', () => {
 
   it('refuses bad options before anything is sent', () => {
     const url = 'postgres://localhost/none';
-    const bad: unknown[] = [
-      undefined,
-      {},
-      { connectionString: 'mysql://localhost' },
-      { connectionString: url, pool: new pg.Pool() },
-      { pool: {} },
-      { connectionString: url, sessionTimeoutMs: 899 },
-      { connectionString: url, sessionTimeoutMs: 1_000.5 },
-      { connectionString: url, maxConnections: 0 },
-      { connectionString: url, maxConnections: 101 },
-      { connectionString: url, fencing: {} },
-      { connectionString: url, fencing: null },
-      { connectionString: url, fencing: { schema: '' } },
-      { connectionString: url, schema: 'locks' },
+    const bad: readonly (readonly [unknown, unknown?])[] = [
+      [undefined],
+      [{}],
+      ['mysql://localhost'],
+      [{ pool: new pg.Pool() }],
+      [url, { sessionTimeoutMs: 899 }],
+      [url, { sessionTimeoutMs: 1_000.5 }],
+      [url, { maxConnections: 0 }],
+      [url, { maxConnections: 101 }],
+      [url, { fencing: {} }],
+      [url, { fencing: null }],
+      [url, { fencing: { schema: '' } }],
+      [url, { schema: 'locks' }],
     ];
-    for (const options of bad) {
-      expect(() => postgresAdvisoryBackend(options as { connectionString: string })).toThrow(
+    for (const [source, options] of bad) {
+      expect(() => postgresAdvisoryBackend(source as string, options as undefined)).toThrow(
         expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }) as Error,
       );
     }
-    const backend: LockBackend = postgresAdvisoryBackend({ connectionString: url });
+    const backend: LockBackend = postgresAdvisoryBackend(url);
     expect(backend.name).toBe('postgres-advisory');
   });
 });

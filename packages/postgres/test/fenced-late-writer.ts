@@ -6,7 +6,7 @@ import { fencedUpdate, postgresLeaseBackend } from '../src/index.ts';
 
 const [url = '', name = ''] = process.argv.slice(2);
 const pool = new pg.Pool({ connectionString: url });
-const locks = createLocks(postgresLeaseBackend({ pool }));
+const locks = createLocks(postgresLeaseBackend(pool));
 const { fencingToken: token } = await locks.lock(name, { ttlMs: 500 }).acquire();
 
 const methods = {

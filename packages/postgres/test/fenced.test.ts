@@ -40,7 +40,7 @@ describe.concurrent('fencedUpdate', () => {
   ] as const)('a holder that was stopped past its ttl writes late, %s: %s', async (how, writer) => {
     const name = `sku of a late writer, ${how}`;
     await pool.query('INSERT INTO stock VALUES ($1)', [name]);
-    await using locks = createLocks(postgresLeaseBackend({ pool }));
+    await using locks = createLocks(postgresLeaseBackend(pool));
     await using late = await startProcess<LateWriter>(LATE_WRITER, [server.url, name]);
     late.freeze();
     const lease = await locks.lock(name).acquire({ waitMs: 10_000 });
@@ -155,6 +155,9 @@ describe.concurrent('fencedUpdate', () => {
     const bad = [
       { token: undefined as unknown as bigint },
       { token: 1 as unknown as bigint },
+      { token: 0n },
+      { token: -1n },
+      { token: 2n ** 63n },
       { key: {} },
       { key: { sku: null } },
       { key: { sku: undefined } },

@@ -6,9 +6,9 @@ import {
   advisoryLockInTransaction,
   advisoryKey,
   fencedUpdate,
-  leaseSchemaSql,
   postgresAdvisoryBackend,
   tryAdvisoryLockInTransaction,
+  schemaStatements,
 } from '../src/index.ts';
 import { captures, createHostileSchema } from './hostile-schema.ts';
 import { LeaseFixture } from './lease-fixture.ts';
@@ -88,7 +88,7 @@ describe.each(paths)('with hostile functions, operators, types and tables on sea
     const all = await one.all(['x', 'y'].map((name) => one.lock(name))).acquire();
     expect(await two.all(['y', 'z'].map((name) => two.lock(name))).tryAcquire()).toBeUndefined();
     const names: string[] = [];
-    for await (const { resource } of one.list('')) names.push(resource);
+    for await (const { name } of one.list('')) names.push(name);
     expect(names).toEqual(['x', 'y']);
     const stolen = await two.lock('x').acquire({ steal: true });
     await stolen.release();
@@ -102,18 +102,18 @@ describe.each(paths)('with hostile functions, operators, types and tables on sea
     await pool.query(`SELECT ${schema}.sweep()`);
   });
 
-  it('leaseSchemaSql() creates the same schema', async () => {
+  it('schemaStatements() create the same schema', async () => {
     const schema = fixture.schema();
     const client = await hostileClient(path);
-    await client.query(leaseSchemaSql(schema));
+    for (const statement of schemaStatements({ schema })) await client.query(statement);
     await client.end();
-    const locks = fixture.locks({ schema, pool: hostilePool(path), migrate: false });
+    const locks = fixture.locks({ schema, pool: hostilePool(path), autoPrepare: false });
     await locks.lock('a').run(() => undefined);
   });
 
   it('advisory locks exclude, wait, are shared, inspected and force-released', async () => {
     const schema = fixture.schema();
-    const open = () => createLocks(postgresAdvisoryBackend({ pool: hostilePool(path), fencing: { schema } }));
+    const open = () => createLocks(postgresAdvisoryBackend(hostilePool(path), { fencing: { schema } }));
     await using one = open();
     await using two = open();
     const first = await one.lock('a').acquire();

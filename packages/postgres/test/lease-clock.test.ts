@@ -32,7 +32,7 @@ it('a hand-off that comes in the reply to a check is counted from its sending, a
   const [near, far] = [fixture.backend({ schema }), fixture.backend({ schema, pool, listen: false })];
   const call: Call = { now, deadline: Number.POSITIVE_INFINITY };
   const mode = { kind: 'exclusive' } as const;
-  const holder: AcquireRequest = { resource: 'a', acquisitionId: 'holder', mode, ttlMs: 300 };
+  const holder: AcquireRequest = { resource: 'a', acquisitionId: 'holder', mode, ttlMs: 2_000 };
   const waiter: AcquireRequest = { resource: 'a', acquisitionId: 'waiter', mode, ttlMs: 10_000 };
   expect((await near.attempt(holder, false, call)).status).toBe('granted');
   expect((await far.attempt(waiter, true, call)).status).toBe('contended');

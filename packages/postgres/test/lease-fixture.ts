@@ -9,6 +9,11 @@ import {
   type PostgresLeaseOptions,
 } from '../src/index.ts';
 
+interface FixtureOptions extends PostgresLeaseOptions {
+  readonly pool?: pg.Pool;
+  readonly url?: string;
+}
+
 /** A server for one test file. Disposing it closes everything that the tests opened. */
 export class LeaseFixture implements AsyncDisposable {
   readonly server: PostgresServer;
@@ -33,17 +38,22 @@ export class LeaseFixture implements AsyncDisposable {
     return pool;
   }
 
-  backend(options: Partial<PostgresLeaseOptions> = {}): LockBackend<PostgresLeaseCapabilities> {
-    const source = options.connectionString === undefined ? { pool: options.pool ?? this.pool() } : {};
-    const backend = postgresLeaseBackend({ ...source, ...options } as PostgresLeaseOptions);
+  backend({ pool, url, ...options }: FixtureOptions = {}): LockBackend<PostgresLeaseCapabilities> {
+    const backend = postgresLeaseBackend(url ?? pool ?? this.pool(), options);
     this.#stack.defer(() => backend.close());
     return backend;
   }
 
-  locks(options: Partial<PostgresLeaseOptions> = {}, lockOptions: LockOptions = {}): LockManager {
+  locks(options: FixtureOptions = {}, lockOptions: LockOptions = {}): LockManager {
     const manager = createLocks(this.backend(options), lockOptions);
     this.#stack.defer(() => manager.close());
     return manager;
+  }
+
+  /** Makes the schema, as a deployment does. */
+  async prepare(options: FixtureOptions): Promise<void> {
+    await using locks = createLocks(this.backend({ url: this.server.url, ...options }));
+    await locks.prepare();
   }
 
   /** A connection outside of every pool. */

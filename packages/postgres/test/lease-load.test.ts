@@ -83,7 +83,7 @@ describe('thousands of acquires that wait for a connection of the pool', { timeo
     const locks = fixture.locks({ schema: fixture.schema(), pool });
     await locks.lock('warm').run(() => undefined);
     await pool.end();
-    expect(await codes(acquireMany(locks))).toEqual(['LOCK_BACKEND']);
+    expect(await codes(acquireMany(locks))).toEqual(['LOCK_CLOSED']);
   });
 
   it('do not keep a release, a renewal or an abandon from its connection', async () => {
@@ -164,7 +164,7 @@ describe('thousands of leases that are released in one turn', { timeout: 120_000
     const acquires = Array.from({ length: count }, (_, at) => locks.lock(`a ${at}`).acquire());
     const leases = await Promise.all(acquires);
     expect(await codes(leases.map((lease) => lease.release()))).toEqual(['fulfilled']);
-    for await (const { resource } of locks.list('a ')) expect.fail(`${resource} is in use`);
+    for await (const { name } of locks.list('a ')) expect.fail(`${name} is in use`);
   });
 
   it('beside waiters of the same name that give up in that turn', async () => {

@@ -1,31 +1,35 @@
 import { isLockError } from '@locks/core';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { leaseSchemaSql, postgresLeaseBackend, type PostgresLeaseOptions } from '../src/index.ts';
+import { postgresLeaseBackend, type PostgresLeaseOptions, schemaStatements } from '../src/index.ts';
 import { isRetryablePostgresError } from '../src/driver/retryable.ts';
 
 const url = 'postgres://nobody@127.0.0.1:1/nowhere';
 
 describe('the options of postgresLeaseBackend', () => {
-  const bad: readonly [string, unknown][] = [
-    ['no object', undefined],
-    ['no source', {}],
-    ['two sources', { pool: new pg.Pool(), connectionString: url }],
-    ['a single client', { pool: new pg.Client() }],
-    ['another kind of URL', { connectionString: 'mysql://host/db' }],
-    ['an unknown option', { connectionString: url, channel: 'x' }],
-    ['an empty schema', { connectionString: url, schema: '' }],
-    ['a schema that would end its quotes', { connectionString: url, schema: 'a"b' }],
-    ['a schema that would end its body', { connectionString: url, schema: 'a$$b' }],
-    ['a schema that the server would cut off', { connectionString: url, schema: 's'.repeat(64) }],
-    ['a listener nowhere', { connectionString: url, listen: {} }],
-    ['a listener that is a text', { connectionString: url, listen: 'yes' }],
-    ['a migration that is a number', { connectionString: url, migrate: 1 }],
+  const bad: readonly [string, unknown, unknown?][] = [
+    ['nothing', undefined],
+    ['options first', { schema: 'a' }],
+    ['the pool in an object', { pool: new pg.Pool() }],
+    ['a single client', new pg.Client()],
+    ['another kind of URL', 'mysql://host/db'],
+    ['an unknown option', url, { channel: 'x' }],
+    ['a pool among the options', url, { pool: new pg.Pool() }],
+    ['null as the options', url, null],
+    ['an empty schema', url, { schema: '' }],
+    ['a schema that would end its quotes', url, { schema: 'a"b' }],
+    ['a schema that would end its body', url, { schema: 'a$$b' }],
+    ['a schema that the server would cut off', url, { schema: 's'.repeat(64) }],
+    ['a listener nowhere', url, { listen: {} }],
+    ['a listener by its old name', url, { listen: { connectionString: url } }],
+    ['a listener that is a text', url, { listen: 'yes' }],
+    ['an autoPrepare that is a number', url, { autoPrepare: 1 }],
+    ['the old name of autoPrepare', url, { migrate: false }],
   ];
-  it.each(bad)('%s is refused', (_, options) => {
+  it.each(bad)('%s is refused', (_, source, options) => {
     const refused = (() => {
       try {
-        postgresLeaseBackend(options as PostgresLeaseOptions);
+        postgresLeaseBackend(source as string, options as PostgresLeaseOptions);
       } catch (error) {
         return error;
       }
@@ -35,21 +39,18 @@ describe('the options of postgresLeaseBackend', () => {
   });
 
   it('a bad connection string is not shown: it may hold a password', () => {
-    expect(() => postgresLeaseBackend({ connectionString: 'http://me:secret@host/' })).toThrow(
+    expect(() => postgresLeaseBackend('http://me:secret@host/')).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining('secret') }) as Error,
     );
   });
 
   it('building a backend connects nowhere, and closing it needs no server', async () => {
-    await postgresLeaseBackend({ connectionString: url }).close();
-    await postgresLeaseBackend({
-      pool: new pg.Pool({ connectionString: url }),
-      schema: 'My-locks_2',
-    }).close();
+    await postgresLeaseBackend(url).close();
+    await postgresLeaseBackend(new pg.Pool({ connectionString: url }), { schema: 'My-locks_2' }).close();
   });
 
   it('the SQL of a schema names it everywhere', () => {
-    const sql = leaseSchemaSql('shop');
+    const sql = schemaStatements({ schema: 'shop' }).join('\n');
     expect(sql).not.toContain('@schema@');
     expect(sql).toContain('CREATE TABLE "shop".locks');
   });

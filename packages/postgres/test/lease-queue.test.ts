@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AcquireRequest, Call } from '@locks/core/backend';
 import { waitUntil } from '@locks/test-servers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { migrateLeaseSchema } from '../src/index.ts';
 import { acquireValues, call, LeaseFixture } from './lease-fixture.ts';
 
 let fixture: LeaseFixture;
@@ -15,7 +14,7 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 /** A schema and two sessions that call its functions by hand. */
 async function sessions() {
   const schema = fixture.schema();
-  await migrateLeaseSchema({ connectionString: fixture.server.url, schema });
+  await fixture.prepare({ schema });
   const [one, two] = [await fixture.session(), await fixture.session()];
   /** Lets a client listen, as a backend does. Resolves to its session. */
   const listen = async (client: string) => {
@@ -396,8 +395,29 @@ describe.concurrent('the queue', () => {
     const leases = await Promise.all(names.map((name) => locks.lock(name).acquire({ waitMs: 0 })));
     expect(leases).toHaveLength(names.length);
     const listed: string[] = [];
-    for await (const { resource } of locks.list('a')) listed.push(resource);
+    for await (const { name } of locks.list('a')) listed.push(name);
     expect(listed.sort()).toEqual(['a', 'a ', 'a\0', 'a\u0308'].sort());
     await Promise.all(leases.map((lease) => lease.release()));
+  });
+});
+
+describe('a queue with a limit', () => {
+  it('counts no waiter of a client that died, and keeps those of a client that polls', async () => {
+    const { schema, one, listen } = await sessions();
+    const limited = (id: string, client: string, most: number) =>
+      call(one, schema, 'acquire', acquireValues('a', id, client, 10 + most));
+    expect(await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'))).toMatch(/^g /);
+    const listener = await listen('listening');
+    expect(await limited('w1', 'listening', 2)).toMatch(/^q [1-9]/);
+    expect(await limited('w2', 'silent', 2)).toMatch(/^q [1-9]/);
+    expect(await limited('w3', 'polling', 2)).toBe('f');
+    await listener.query('SELECT pg_advisory_unlock_all()');
+    expect(await limited('w3', 'polling', 2)).toMatch(/^q [1-9]/);
+    expect(await limited('w4', 'polling', 2)).toBe('f');
+    await one.query(`UPDATE ${schema}.clients SET alive_until = now() WHERE client = 'silent'`);
+    expect(await limited('w4', 'polling', 2)).toMatch(/^q [1-9]/);
+    expect(await limited('w5', 'late', 2)).toBe('f');
+    const { rows } = await one.query<{ id: string }>(`SELECT id FROM ${schema}.waiters ORDER BY ticket`);
+    expect(rows.map(({ id }) => id)).toEqual(['w3', 'w4']);
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { leaseSchemaSql, migrateLeaseSchema } from '../src/index.ts';
+import { postgresSlots, schemaStatements } from '../src/index.ts';
 import { LeaseFixture } from './lease-fixture.ts';
 
 let fixture: LeaseFixture;
@@ -27,7 +27,7 @@ describe.concurrent('the schema', () => {
           .locks({ pool, schema })
           .lock('a')
           .run(() => undefined, { waitMs: 15_000 });
-        await migrateLeaseSchema({ pool, schema });
+        await fixture.locks({ pool, schema }).prepare();
       }),
     );
     expect(await fixture.server.query(`SELECT version FROM ${schema}.schema_version`)).toEqual([
@@ -38,24 +38,27 @@ describe.concurrent('the schema', () => {
   it('is refused and left unchanged if its version is newer', async () => {
     const schema = fixture.schema();
     const pool = fixture.pool();
-    await migrateLeaseSchema({ pool, schema });
+    await fixture.prepare({ pool, schema });
     await pool.query(`UPDATE ${schema}.schema_version SET version = 99`);
     await expect(fixture.locks({ pool, schema }).lock('a').acquire()).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: 'NEWER_SCHEMA' },
     });
-    await expect(migrateLeaseSchema({ pool, schema })).rejects.toMatchObject({ code: 'NEWER_SCHEMA' });
+    await expect(fixture.locks({ pool, schema }).prepare()).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+      cause: { code: 'NEWER_SCHEMA' },
+    });
     expect((await pool.query(`SELECT version FROM ${schema}.schema_version`)).rows).toEqual([
       { version: 99 },
     ]);
   });
 
-  it('is not created with `migrate: false`, and works when its SQL was run by hand', async () => {
+  it('is not created with `autoPrepare: false`, and works when its SQL was run by hand', async () => {
     const schema = fixture.schema();
     const pool = fixture.pool();
-    const locks = fixture.locks({ pool, schema, migrate: false });
+    const locks = fixture.locks({ pool, schema, autoPrepare: false });
     await expect(locks.lock('a').acquire()).rejects.toMatchObject({ cause: { code: 'NOT_MIGRATED' } });
-    await pool.query(leaseSchemaSql(schema));
+    for (const statement of schemaStatements({ schema })) await pool.query(statement);
     await locks.lock('a').run(() => undefined);
   });
 
@@ -69,17 +72,25 @@ describe.concurrent('the schema', () => {
     await expect(fixture.locks({ pool, schema }).lock('a').acquire()).rejects.toMatchObject({
       cause: { code: 'NO_PRIVILEGE' },
     });
-    await migrateLeaseSchema({ connectionString: fixture.server.url, schema });
+    await expect(fixture.locks({ pool, schema }).prepare()).rejects.toMatchObject({
+      code: 'LOCK_BACKEND',
+      message: expect.stringMatching(/permission denied for database .*needs CREATE on the database/),
+      cause: { code: 'NO_PRIVILEGE' },
+    });
+    await fixture.prepare({ schema });
     await expect(fixture.locks({ pool, schema }).lock('a').acquire()).rejects.toMatchObject({
       cause: { code: 'NO_PRIVILEGE' },
     });
     await fixture.server.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role};
       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role};
       GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${schema} TO ${role}`);
-    const locks = fixture.locks({ pool, schema });
+    const locks = fixture.locks({ pool, schema, autoPrepare: false });
     const lease = await locks.lock('a').acquire();
     await lease.renew();
     await lease.release();
+    expect(await postgresSlots(pool, { schema }).read('a')).toMatchObject({ entry: undefined });
+    // What is there needs no right to create, so that whoever prepares twice does no harm.
+    await locks.prepare();
   });
 
   it('is created again after it was dropped', async () => {
@@ -95,11 +106,23 @@ describe.concurrent('the schema', () => {
     const schema = fixture.schema();
     const pool = fixture.pool({ options: '-c default_transaction_isolation=serializable' });
     const locks = fixture.locks({ pool, schema });
-    const lease = await locks.lock('a').acquire();
     await expect(locks.lock('a').acquire({ waitMs: 1_000 })).rejects.toMatchObject({
+      code: 'LOCK_UNSUPPORTED',
+      message: expect.stringContaining('read committed'),
+    });
+    // A connection that is at another level after the first call grants nothing either, since its release could fail.
+    await fixture
+      .locks({ schema })
+      .lock('a')
+      .run(() => undefined);
+    const mixed = fixture.pool({ max: 1 });
+    const later = fixture.locks({ pool: mixed, schema });
+    await later.lock('a').run(() => undefined);
+    await mixed.query('SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ');
+    await expect(later.lock('a').acquire({ waitMs: 1_000 })).rejects.toMatchObject({
       code: 'LOCK_BACKEND',
       cause: { code: 'LK001' },
     });
-    await lease.release();
+    expect((await fixture.locks({ schema }).lock('a').inspect()).holders).toEqual([]);
   });
 });

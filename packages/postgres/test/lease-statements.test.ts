@@ -124,7 +124,7 @@ describe('what the server sees', () => {
       grants.map((grant) => ({ grant, ttlMs: 9_000 })),
       call,
     );
-    expect(await calls('')).toBe(1);
+    expect(await calls('.renew(')).toBe(1);
     expect(renewalStatuses.filter(({ status }) => status === 'held')).toHaveLength(99);
     expect(renewalStatuses[7]).toEqual({ status: 'lost', reason: 'force-released' });
     const { holders } = await backend.inspect('lock 8', call);

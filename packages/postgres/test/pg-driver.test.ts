@@ -15,7 +15,7 @@ it('a server that ends a session after its backend was closed ends no process', 
   const note = (error: unknown): void => void uncaught.push(error);
   process.on('uncaughtException', note);
   onTestFinished(() => void process.off('uncaughtException', note));
-  const locks = createLocks(postgresLeaseBackend({ connectionString: server.url }));
+  const locks = createLocks(postgresLeaseBackend(server.url));
   await locks.lock('a').run(() => undefined);
   const sessions = await server.query(
     "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { createLocks, type LockManager } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
 import {
@@ -112,6 +114,21 @@ describe('a connection of postgres.js', () => {
     await expect(none.connect()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
+  it('tells that a host accepts and closes, and names no option that was not set', async () => {
+    const balancer = createServer((socket) => socket.destroy());
+    await once(balancer.listen(0, '127.0.0.1'), 'listening');
+    stack.defer(() => void balancer.close());
+    const { port } = balancer.address() as AddressInfo;
+    const options = { host: ['127.0.0.1'], port: [port] } as never;
+    const plain = new PostgresJsConnection(open(server.url, options).options, 'test');
+    const refused = await plain.connect().catch((error: Error) => error.message);
+    expect(refused).toContain('closed by the server, or by a balancer');
+    expect(refused).not.toContain('target_session_attrs');
+    const asking = { ...(options as object), target_session_attrs: 'primary' } as never;
+    const picky = new PostgresJsConnection(open(server.url, asking).options, 'test');
+    await expect(picky.connect()).rejects.toThrow('target_session_attrs asks for, primary');
+  });
+
   it('is encrypted as the application asks for it', async () => {
     await using own = await startPostgres();
     const admin = postgres(own.url, { max: 1, onnotice: () => undefined });
@@ -145,8 +162,8 @@ describe('a connection of postgres.js', () => {
 describe('locks by postgres.js', () => {
   it('go on while the application uses all its connections, which stay open', async () => {
     const sql = open(server.url, { max: 2 });
-    const lease = managed(postgresLeaseBackend({ sql, schema: 'busy' }));
-    const advisory = managed(postgresAdvisoryBackend({ sql }));
+    const lease = managed(postgresLeaseBackend(sql, { schema: 'busy' }));
+    const advisory = managed(postgresAdvisoryBackend(sql));
     const both = Array.from({ length: 2 }, () =>
       sql.begin(async (tx) => {
         await tx`SELECT 1`;
@@ -163,7 +180,7 @@ describe('locks by postgres.js', () => {
   it('replace a connection that does not answer', async () => {
     await using proxy = await startProxy(server, { protocol: 'raw' });
     const sql = open(`postgres://postgres@127.0.0.1:${proxy.port}/postgres`);
-    const locks = managed(postgresLeaseBackend({ sql, schema: 'silent' }));
+    const locks = managed(postgresLeaseBackend(sql, { schema: 'silent' }));
     await locks.lock('silent').run(() => undefined);
     const made = proxy.connections();
     proxy.blackhole({ only: (connection) => made.includes(connection) });
@@ -177,8 +194,8 @@ describe('locks by postgres.js', () => {
     const pool = new pg.Pool({ connectionString: server.url });
     stack.defer(() => pool.end());
     const all = [
-      managed(leaseOnPg({ pool, schema: 'shared' })),
-      managed(postgresLeaseBackend({ sql: open(), schema: 'shared' })),
+      managed(leaseOnPg(pool, { schema: 'shared' })),
+      managed(postgresLeaseBackend(open(), { schema: 'shared' })),
     ];
     const order: number[] = [];
     const held = await all[0]?.lock('shared').acquire();
@@ -199,13 +216,13 @@ describe('locks by postgres.js', () => {
     await using pooler = await startPgbouncer(server);
     const sql = open(pooler.url);
     const [one, other] = [0, 1].map(() =>
-      managed(postgresLeaseBackend({ sql, schema: 'pooled', listen: false })),
+      managed(postgresLeaseBackend(sql, { schema: 'pooled', listen: false })),
     );
     const held = await one?.lock('pooled').acquire();
     const waiting = other?.lock('pooled').acquire({ waitMs: 10_000 });
     await held?.release();
     await (await waiting)?.release();
-    const advisory = managed(postgresAdvisoryBackend({ sql }));
+    const advisory = managed(postgresAdvisoryBackend(sql));
     await expect(advisory.lock('pooled').acquire()).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
   });
 
@@ -218,10 +235,8 @@ describe('locks by postgres.js', () => {
     wrong.push(reserved);
     for (const one of wrong) {
       for (const backend of [postgresLeaseBackend, postgresAdvisoryBackend])
-        expect(() => backend({ sql: one as postgres.Sql })).toThrow(
-          /sql must be what postgres\(\) .* returns/,
-        );
+        expect(() => backend(one as postgres.Sql)).toThrow(/sql must be what postgres\(\) .* returns/);
     }
-    expect(() => leaseOnPg({ pool: sql as unknown as pg.Pool })).toThrow(/@locks\/postgres\/postgres-js/);
+    expect(() => leaseOnPg(sql as unknown as pg.Pool)).toThrow(/@locks\/postgres\/postgres-js/);
   });
 });

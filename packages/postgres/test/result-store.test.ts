@@ -48,6 +48,16 @@ describe('postgresResults', () => {
     await Promise.all([sql.end(), lite.close()]);
   });
 
+  it('keeps apart keys with U+0000, and keeps it in results', async () => {
+    const results = postgresResults(pool, { schema: 'nul' });
+    const keys = ['a\0b', 'ab', 'a\u00010b', 'a\u0001b'];
+    for (const key of keys) {
+      expect(await results.get(key)).toBeUndefined();
+      await results.set(key, `of ${key}`, 1n, 60_000);
+    }
+    expect(await Promise.all(keys.map((key) => results.get(key)))).toEqual(keys.map((key) => `of ${key}`));
+  });
+
   it('makes its table once, where many processes ask at the same time', async () => {
     const all = Array.from({ length: 20 }, () => postgresResults(pool, { schema: 'together' }));
     expect(await Promise.all(all.map((results) => results.get('a')))).toEqual(all.map(() => undefined));

@@ -49,7 +49,7 @@ describe.concurrent('a lock for a transaction', () => {
   it('excludes the leases of the advisory backend, and is excluded by them, in both modes', async () => {
     const name = freshName();
     await using mine = await client();
-    await using locks = createLocks(postgresAdvisoryBackend({ connectionString: server.url }));
+    await using locks = createLocks(postgresAdvisoryBackend(server.url));
     const { read, write } = locks.readWriteLock(name);
     await mine.query('BEGIN');
     await advisoryLockInTransaction(mine, name, { mode: 'shared' });
@@ -73,7 +73,7 @@ describe.concurrent('a lock for a transaction', () => {
     async (schema) => {
       const name = `${freshName()} \0 ' " \\ ä`;
       await using mine = await client();
-      await using locks = createLocks(postgresLeaseBackend({ connectionString: server.url, schema }));
+      await using locks = createLocks(postgresLeaseBackend(server.url, { schema }));
       await using lease = await locks.lock(name).acquire();
       await mine.query('BEGIN');
       await expect(advisoryLockInTransaction(mine, name)).rejects.toMatchObject({ code: 'LOCK_CONFLICT' });
@@ -113,7 +113,7 @@ describe.concurrent('a lock for a transaction', () => {
     const startedAt = performance.now();
     await expect(advisoryLockInTransaction(waiter, name, { waitMs: 150 })).rejects.toMatchObject({
       code: 'LOCK_TIMEOUT',
-      resource: name,
+      lockName: name,
     });
     expect(performance.now() - startedAt).toBeGreaterThan(140);
     expect(await lockTimeout(waiter)).toBe('7s');

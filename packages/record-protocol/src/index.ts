@@ -1,6 +1,9 @@
 export { escapeKey, type KeyAlphabet, mayStartWith } from './escape-key.ts';
+export { type AnswerHeaders, timeInHeaders } from './answer-time.ts';
+export { clockOf, expiryOption, skewOption } from './clock-options.ts';
 export { isNetworkError } from './network-errors.ts';
 export type {
+  RecordChange,
   RecordClock,
   RecordPace,
   RecordsRead,

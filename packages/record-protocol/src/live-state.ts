@@ -14,20 +14,23 @@ export function liveState(
   const rules = new LockRules(row ?? NO_ROW, { client, isAlive });
   rules.expire(now);
   return {
-    resource,
+    name: resource,
     holders: rules.holds.map((hold) => toHolder(hold, now)),
     waiters: rules.waiters.map((waiter) => toWaiter(waiter, now)),
   };
 }
 
-export function toHolder({ id, mode, label, token, since, until }: HoldRecord, now: number): Holder {
+export function toHolder(
+  { id, mode, label, token, since, until, isFirstSight }: HoldRecord,
+  now: number,
+): Holder {
   return {
     acquisitionId: id,
     mode,
     ...(label !== undefined && { label }),
     fencingToken: BigInt(token),
     ...(since !== undefined && { heldForMs: Math.max(0, now - since) / 1_000 }),
-    ...(until !== undefined && { expiresInMs: (until - now) / 1_000 }),
+    ...(until !== undefined && isFirstSight !== true && { expiresInMs: (until - now) / 1_000 }),
   };
 }
 

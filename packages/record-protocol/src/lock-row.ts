@@ -8,6 +8,8 @@ export interface LockRow extends LockRecord {
   readonly version: number;
   /** What the table itself needs to write over this row; `undefined` where it is not known. */
   readonly source?: unknown;
+  /** The reason why the row could not be decoded: nothing may be decided on it. */
+  readonly malformed?: Error;
 }
 
 export const NO_ROW: LockRow = { version: 0, token: 0, holds: [], waiters: [] };

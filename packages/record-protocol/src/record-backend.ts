@@ -3,7 +3,7 @@ import type { RecordStore } from './record-store.ts';
 import { StoreTable } from './store-table.ts';
 import { createTableBackend } from './table-backend.ts';
 
-const FEATURES = ['waiters', 'force-release', 'steal', 'hand-over', 'max-waiters'] as const;
+const FEATURES = ['waiters', 'force-release', 'steal', 'transfer', 'max-waiters'] as const;
 
 /** The capabilities of a backend on a {@link RecordStore}; `list` is a feature where the store has it. */
 export interface RecordCapabilities extends BackendCapabilities {
@@ -18,15 +18,18 @@ export interface RecordCapabilities extends BackendCapabilities {
 /** The options of a backend on a {@link RecordStore}. */
 export interface RecordBackendOptions {
   /**
-   * The start of all keys, at most 128 characters. Locks with different prefixes have nothing in common, unless one prefix begins
-   * with another.
+   * The start of all keys, at most 128 characters without `lock/`, which stands between them and the name. Locks with different
+   * prefixes have nothing in common.
    * @defaultValue `'locks/'`
    */
   readonly prefix?: string;
 }
 
-/** The option `prefix`, for the tables of options of adapters. */
-export const prefixOption = optional(text('at most 128 characters', /^[^]{0,128}$/), 'locks/');
+/** The option `prefix`: the first `lock/` of a key ends it, so that no key belongs to two prefixes. For the tables of options of adapters. */
+export const prefixOption = optional(
+  text("at most 128 characters without 'lock/'", /^(?![^]*lock\/)[^]{0,128}$/),
+  'locks/',
+);
 
 /**
  * Makes a backend out of a store that compares and swaps records. Constructing does no I/O.
@@ -38,14 +41,16 @@ export function createRecordBackend(
   options?: RecordBackendOptions,
 ): LockBackend<RecordCapabilities> {
   const { prefix } = readOptions('createRecordBackend()', options, { prefix: prefixOption });
+  const { stepMs, skewMs, endsHolds = true } = store.clock;
   return createTableBackend(new StoreTable(store, prefix), {
     tenure: 'lease',
-    expiry: store.clock === undefined ? 'observed' : 'clock',
+    expiry: endsHolds ? 'clock' : 'observed',
     reach: 'network',
     modes: ['exclusive', 'shared', 'permit'],
     order: 'fifo',
     fencing: 'durable',
-    ttl: { minMs: 50, stepMs: 1 },
+    // The times of the grant and of the look at it are each read within a step, and from servers that are apart.
+    ttl: { minMs: 50, stepMs: 1, ...(endsHolds && { marginMs: 2 * (stepMs + skewMs) }) },
     features: store.list === undefined ? FEATURES : ['list', ...FEATURES],
   });
 }

@@ -21,10 +21,24 @@ export interface RecordWrite {
   /** The version that the record must have; `undefined`: there must be none. */
   readonly ifVersion: RecordVersion | undefined;
   /**
-   * Whether nobody holds and nobody waits. A store may delete such a record later, once it has not been written for a day; the
-   * tokens of its name then go on from the clock of a process.
+   * Whether a store may delete this record later, once it has not been written for a day by the time that the store tells: nobody
+   * holds, nobody waits, and the tokens of its name will rise without it, since new ones start from that time. Never so where the
+   * store tells no time.
    */
   readonly isIdle: boolean;
+  /**
+   * The clients that this write calls, since their turn has come by it: a store that has {@link RecordStore.watch} tells them.
+   * @defaultValue it calls nobody
+   */
+  readonly wakes?: readonly string[];
+}
+
+/** What a push says of the write that it tells of. */
+export interface RecordChange {
+  /** The clients that the write calls. All others need not look. */
+  readonly wakes: readonly string[];
+  /** The record as it was written, where the push has it: it need not be read. */
+  readonly record?: StoredRecord;
 }
 
 /** The outcome of a write. A store that does not know the outcome rejects instead. */
@@ -33,7 +47,7 @@ export type RecordWritten =
       readonly status: 'written';
       /** The version that the record has now. */
       readonly version: RecordVersion;
-      /** The store's time of the answer or before it, in milliseconds, where the answer tells it. */
+      /** The store's time in milliseconds, read after this request was sent and no later than its answer, where the answer tells it. */
       readonly now?: number;
     }
   | {
@@ -41,7 +55,7 @@ export type RecordWritten =
       readonly status: 'conflict';
       /** The record that is there, where the store's answer has it; `absent` where it says that there is none. */
       readonly present?: StoredRecord | 'absent';
-      /** As above. */
+      /** The store's time in milliseconds, read after this request was sent and no later than its answer, where the answer tells it. */
       readonly now?: number;
     };
 
@@ -49,7 +63,7 @@ export type RecordWritten =
 export interface RecordsRead {
   /** As many as there were keys. */
   readonly records: readonly (StoredRecord | undefined)[];
-  /** The store's time of the answer or before it, in milliseconds, where the answer tells it. */
+  /** The store's time in milliseconds, read after this request was sent and no later than its answer, where the answer tells it. */
   readonly now?: number;
 }
 
@@ -78,15 +92,21 @@ export interface RecordPace {
    * little more often than twice in that time.
    * @defaultValue 3 000
    */
-  readonly aliveMs?: number;
+  readonly waiterTtlMs?: number;
 }
 
-/** The clock of a store that tells its time with its answers. */
+/** What is known of the times that a store tells. */
 export interface RecordClock {
   /** The step of the times that it tells, in milliseconds. */
   readonly stepMs: number;
   /** How far apart the clocks of its servers may be, in milliseconds. */
   readonly skewMs: number;
+  /**
+   * Whether holds end by these times, for a process too that has just started. Otherwise a hold ends for an observer that has seen it
+   * unchanged for its ttl, and the times are used for the tokens of new records alone.
+   * @defaultValue `true`
+   */
+  readonly endsHolds?: boolean;
 }
 
 /**
@@ -102,11 +122,10 @@ export interface RecordStore {
   readonly maxValueBytes: number;
   /** How often this store is asked. */
   readonly pace?: RecordPace;
-  /**
-   * Present if the answers have `now`: the holds of dead processes end by it. Without it a hold ends for an observer that has
-   * seen it unchanged for its ttl.
-   */
-  readonly clock?: RecordClock;
+  /** The clock of the store, which its answers or {@link RecordStore.askTime} tell. */
+  readonly clock: RecordClock;
+  /** Whether every push says whom the write calls: who is not called then polls seldom. @defaultValue false */
+  readonly tellsWhom?: boolean;
 
   /**
    * Reads records; never from a cache or a replica that may be behind. At most 100 keys.
@@ -123,10 +142,22 @@ export interface RecordStore {
   write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten>;
 
   /**
-   * Calls `changed` soon after the record was written, until the returned function is called. A change may be told twice, too
-   * early, or, rarely, not at all: the record is read after each, and now and then in any case.
+   * Asks the store for its time, in milliseconds since 1970, where reads and writes that are asked often do not tell it: before the first
+   * write, and then at most once a second. The answer is one to a request that was sent after this call. `undefined`: the store tells none.
+   *
+   * @throws the error of the store, where it gave no answer
    */
-  watch?(key: string, changed: () => void): () => void;
+  askTime?(limit: RequestLimit): Promise<number | undefined>;
+
+  /**
+   * Calls `changed` soon after the record was written, until the returned function is called. A change may be told twice, too
+   * early, or, rarely, not at all: whoever it calls reads the record, and all others do so now and then. Writes that do not call
+   * `client` need not be told.
+   *
+   * @param changed - called with what the push says of the write; without it the record is read if the turn of this client may have come
+   * @param client - the name of this client in {@link RecordWrite.wakes}
+   */
+  watch?(key: string, changed: (change?: RecordChange) => void, client: string): () => void;
 
   /**
    * Gives the records whose keys start with `prefix`, or more than those.
@@ -135,11 +166,22 @@ export interface RecordStore {
    */
   list?(prefix: string, limit: RequestLimit): AsyncIterable<StoredRecord>;
 
+  /**
+   * Makes what the store needs before the first read: a table, a bucket, an index. Idempotent, also where several processes do so at once.
+   * No time limits it: it ends soon after the signal aborts.
+   *
+   * @throws the error of the store
+   */
+  prepare?(limit: { readonly signal?: AbortSignal }): Promise<void>;
+
   /** Whether the same request may succeed if repeated. */
   isRetryable(error: unknown): boolean;
 
   /** The error of a connection that is down now, where the client knows of it. */
   connectionError?(): unknown;
+
+  /** Whether the application has closed the client that the store was given. */
+  isClientClosed?(): boolean;
 
   /**
    * Ends what the store itself opened; never a client that it was given.

@@ -28,6 +28,22 @@ export interface RowWrite {
   readonly decision: RowDecision;
   /** The id of this write. */
   readonly version: number;
+  /**
+   * Whether the row is read again in any case before it is written again: a conflict need not tell how it is.
+   * @defaultValue false
+   */
+  readonly isPatient?: boolean;
+}
+
+/** Of which clients that wait it is to be found out whether they live: of those that could be next, of all, or of those that seem dead. */
+export type LookScope = 'next' | 'all' | 'dead';
+
+/** What a push says of a write. */
+export interface RowChange {
+  /** The clients that it calls. */
+  readonly wakes: readonly string[];
+  /** The row that it made, where the push has it. */
+  readonly found?: Snapshot | undefined;
 }
 
 /** The outcome of a write that took place. */
@@ -79,7 +95,12 @@ export interface TablePace {
   /** The longest one, in milliseconds. */
   readonly maxPollMs: number;
   /** How long a process that waits may be silent before its waiters are passed over. */
-  readonly aliveMs: number;
+  readonly waiterTtlMs: number;
+  /**
+   * Whether who is next polls all through the present turn, not only towards its likely end: more requests, for shorter gaps where turns are
+   * uneven.
+   */
+  readonly pollsPresentTurn: boolean;
 }
 
 /**
@@ -111,11 +132,24 @@ export interface RecordTable {
    */
   now?(): number;
   /**
+   * The number that all tokens which are given out from now on are above, in microseconds since 1970.
+   *
+   * @defaultValue the present time of the table's clock
+   */
+  tokenFloor?(): number;
+  /**
    * Reads rows. The state of a row whose version is among `known` need not be sent.
    *
    * @throws the error of the store, where it gave no answer
    */
   snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot>;
+  /**
+   * Finds out which of the clients that wait for a name live. A snapshot tells this of the few ahead of this process.
+   *
+   * @defaultValue each snapshot tells it of all
+   * @throws the error of the store, where it gave no answer
+   */
+  lookAt?(name: string, scope: LookScope, limit: TimeLimit): Promise<void>;
   /**
    * Takes a resource that is free in one request, nothing read before. Asks `isWanted` when it could be sent.
    *
@@ -145,11 +179,16 @@ export interface RecordTable {
     isWanted: () => boolean,
   ): Promise<Snapshot | undefined>;
   /**
-   * Tells that a client lives.
+   * Tells that a client lives, for `lives` milliseconds from now.
    *
    * @throws the error of the store, where it gave no answer
    */
-  beat(client: string, limit: TimeLimit): Promise<void>;
+  beat(client: string, limit: TimeLimit, lives: number): Promise<void>;
+  /**
+   * For how long a client may say that it lives, in milliseconds, in the back of a crowd that stands still.
+   * @defaultValue `pace.waiterTtlMs`
+   */
+  readonly longestWaiterTtlMs?: number;
   /**
    * Tells that a client has ended.
    *
@@ -174,14 +213,27 @@ export interface RecordTable {
    * @throws the error of the store, where it gave no answer
    */
   sweep?(): Promise<boolean>;
-  /** Calls `changed` soon after a row was written, until the returned function is called. */
-  watch?(name: string, changed: () => void): () => void;
+  /** Calls `changed` soon after a row was written, with what is known of that write, until the returned function is called. */
+  watch?(name: string, changed: (change?: RowChange) => void, client: string): () => void;
+  /** Whether every push says whom the write calls. */
+  readonly tellsWhom?: boolean;
+  /** Whether `known` was written over `row`. */
+  isOlder?(row: LockRow, known: LockRow): boolean;
+  /**
+   * Makes what the table needs before the first read. Idempotent, also where several processes do so at once. No time limits it: it ends
+   * soon after the signal aborts.
+   *
+   * @throws the error of the store
+   */
+  prepare?(limit: { readonly signal?: AbortSignal }): Promise<void>;
   /** Whether the same call may succeed if repeated. */
   isRetryable(error: unknown): boolean;
   /** Whether a connection broke, so that a request may be repeated at once on another. */
   isBroken(error: unknown): boolean;
   /** The error of a connection that is down now, where the client knows of it. */
   connectionError?(): unknown;
+  /** Whether the application has closed the client that the table was given. */
+  readonly isClientClosed?: (() => boolean) | undefined;
   /**
    * Ends what the table itself opened.
    *

@@ -1,4 +1,6 @@
+import { StoreLayoutError } from '@locks/core/backend';
 import type { LockRow } from './lock-row.ts';
+import { mustHold } from './malformed-record.ts';
 import type { RecordVersion, StoredRecord } from './record-store.ts';
 import { decodeState, encodeState, type HoldJson } from './state-json.ts';
 
@@ -23,6 +25,8 @@ export interface RecordSource {
 interface Head {
   /** The id of the write. */
   readonly write: number;
+  /** The layout of the record and of its key: a process of another layout refuses what is asked of the name. */
+  readonly layout: number;
   readonly token: number;
   /** The writer's clock at the write, in microseconds near to those since 1970: for operators only. */
   readonly at: number;
@@ -31,6 +35,11 @@ interface Head {
   readonly before: readonly number[];
 }
 
+/**
+ * The layout of keys and values. A layout that an older version would not understand has another number. The key of a lock stays, and
+ * the first line of its record stays one of JSON with `write` and `layout`: so a process of each layout meets the locks of the other.
+ */
+const LAYOUT = 1;
 /** How many writes a record names: its own, and those before. */
 export const WRITES_KEPT = 9;
 const NEW_LINE = 0x0a;
@@ -45,13 +54,14 @@ const HEAD_BYTES = 32;
  * @param times - the times of every hold
  */
 export function encodeRecord(
-  head: Omit<Head, 'before'>,
+  head: Omit<Head, 'before' | 'layout'>,
   before: readonly number[],
   row: Pick<LockRow, 'holds' | 'waiters'>,
   times: ReadonlyMap<string, HoldTimes>,
 ): Buffer {
   const state = encodeState(row, ({ id }) => times.get(id) ?? {});
-  const whole: Head = { ...head, before: before.slice(0, WRITES_KEPT - 1) };
+  const { write, ...rest } = head;
+  const whole: Head = { write, layout: LAYOUT, ...rest, before: before.slice(0, WRITES_KEPT - 1) };
   return Buffer.concat([Buffer.from(`${JSON.stringify(whole)}\n`), state]);
 }
 
@@ -61,14 +71,30 @@ export function writeOf({ value }: StoredRecord): number {
   return Number(digits ?? 0);
 }
 
-/** Decodes the value of a record. The ends of its holds are left open: they are the reader's to say. */
-export function decodeRecord({ value, version: storeVersion }: StoredRecord): {
+/**
+ * Decodes the value of a record. The ends of its holds are left open: they are the reader's to say.
+ *
+ * @param where - the record, as a message names it
+ * @throws StoreLayoutError for a record of another layout; Error where the value is not such a record
+ */
+export function decodeRecord(
+  { value, version: storeVersion }: StoredRecord,
+  where: string,
+): {
   readonly name: string;
   readonly row: LockRow;
   readonly source: RecordSource;
 } {
   const end = value.indexOf(NEW_LINE);
-  const head = JSON.parse(asText(value.subarray(0, end))) as Head;
+  mustHold(end > 0, 'it does not begin with a line of JSON');
+  const head = JSON.parse(asText(value.subarray(0, end))) as Head | null;
+  const layout = head?.layout;
+  if (Number.isSafeInteger(layout) && layout !== LAYOUT)
+    throw new StoreLayoutError(where, String(layout), LAYOUT, {
+      other: 'another prefix',
+      reset: 'delete the record',
+    });
+  mustHold(isHead(head), 'its first line does not say whose it is');
   const times = new Map<string, HoldTimes>();
   const row = decodeState(
     { version: head.write, token: head.token, at: head.at, bytes: value.subarray(end + 1) },
@@ -79,6 +105,16 @@ export function decodeRecord({ value, version: storeVersion }: StoredRecord): {
   );
   const source: RecordSource = { storeVersion, times, writes: [head.write, ...head.before] };
   return { name: head.name, row: { ...row, source }, source };
+}
+
+function isHead(head: Head | null): head is Head {
+  return (
+    typeof head?.name === 'string' &&
+    head.layout === LAYOUT &&
+    Number.isFinite(head.at) &&
+    Array.isArray(head.before) &&
+    head.before.every((write) => Number.isSafeInteger(write))
+  );
 }
 
 /**
@@ -103,4 +139,14 @@ export function earlierSending(
 
 function asText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+}
+
+/** The name in a record; `undefined` for a heartbeat, and for what something else has written. */
+export function nameIn(record: StoredRecord): string | undefined {
+  if (writeOf(record) === 0) return undefined;
+  try {
+    return decodeRecord(record, 'a record').name;
+  } catch {
+    return undefined;
+  }
 }

@@ -8,7 +8,7 @@ import {
 import type { HoldRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { PollPace } from './poll-pace.ts';
-import { isOvertaken, type RecordTable, type Snapshot } from './record-table.ts';
+import { isOvertaken, type RecordTable, type RowChange, type Snapshot } from './record-table.ts';
 import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowWriters, WriterHooks } from './row-writers.ts';
@@ -17,18 +17,24 @@ import { ownLimit, type TimeLimit } from './time-limit.ts';
 /** A resource that somebody of this process waits for. */
 interface Awaited {
   readonly pace: PollPace;
-  /** A head of another process that could enter, and the time at which this process first saw that, on `performance.now()`. */
-  idleHead: { readonly id: string; readonly since: number } | undefined;
+  /** A head of another process that could enter, the time at which this process first saw that, on `performance.now()`, and whether it saw it again. */
+  idleHead: { readonly id: string; readonly since: number; readonly isSeenAgain: boolean } | undefined;
   /** The time from which the resource is read along with others, on `performance.now()`. */
   dueAt: number;
+  /** The time at which it was last read on its turn, on `performance.now()`. */
+  readAt: number;
   /** The time at which the next of its holds ends unless it is renewed, on `performance.now()`. */
   endAt: number;
   readonly unwatch: (() => void) | undefined;
+  /** What a push has told while a write of this process was in flight. */
+  missed: RowChange | undefined;
 }
 
 /** The part of the time after which a client counts as dead, between two of its heartbeats. */
 const BEATS = 1_400 / 3_000;
 const MIN_POLL_MS = 5;
+/** A waiter that could enter and did not for this part of that time may be dead. */
+const IDLE_PART = 1 / 8;
 /** The interval at which waiters are compared with a row that did not change. */
 const COMPARE_EVERY_MS = 500;
 
@@ -40,19 +46,19 @@ export class RecordWaiters implements WriterHooks {
   readonly #table: RecordTable;
   readonly #writers: RowWriters;
   readonly #client: string;
-  readonly #beatEveryMs: number;
   readonly #waiters: LocalWaiters;
   readonly #awaited = new Map<string, Awaited>();
   #beatAt = -Infinity;
+  /** For how long the last heartbeat says that this process lives, in milliseconds. */
+  #lives = 0;
   #beating: Promise<void> | undefined;
 
   constructor(table: RecordTable, writers: RowWriters, client: string) {
     this.#table = table;
     this.#writers = writers;
     this.#client = client;
-    this.#beatEveryMs = table.pace.aliveMs * BEATS;
     this.#waiters = new LocalWaiters({
-      pollEveryMs: this.#beatEveryMs,
+      pollEveryMs: table.pace.waiterTtlMs * BEATS,
       poll: () => this.#beatAndPoll(),
       emptied: (resource) => {
         this.#awaited.get(resource)?.unwatch?.();
@@ -79,7 +85,10 @@ export class RecordWaiters implements WriterHooks {
   }
 
   async beat(limit: TimeLimit): Promise<void> {
-    if (performance.now() - this.#beatAt < this.#beatEveryMs) return;
+    // Each enqueue comes here: only what is older than the shortest interval is looked at more closely.
+    const passedMs = performance.now() - this.#beatAt;
+    if (passedMs < this.#table.pace.waiterTtlMs * BEATS) return;
+    if (passedMs < Math.min(this.#lives, this.#livesMs) * BEATS) return;
     this.#beating ??= this.#beat(limit).finally(() => {
       this.#beating = undefined;
     });
@@ -90,7 +99,10 @@ export class RecordWaiters implements WriterHooks {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined || known === undefined) return;
     noteEnds(awaited, known, knownAt);
+    const { missed } = awaited;
+    awaited.missed = undefined;
     if (this.#isHeldHere(resource)) return;
+    if (missed !== undefined && !this.#knows(known, missed.found?.rows.get(resource))) this.#pollNow(awaited);
     // The resource that this process released belongs to another process, whose hold may be short: waiters here poll as soon as
     // newcomers do.
     awaited.pace.changed(known, this.#client);
@@ -138,18 +150,68 @@ export class RecordWaiters implements WriterHooks {
   #register(request: AcquireRequest, call: Call): LocalWaiter {
     const { resource } = request;
     if (!this.#awaited.has(resource)) {
-      const unwatch = this.#table.watch?.(resource, () => this.#told(resource));
-      const pace = new PollPace(this.#table.pace.minPollMs);
-      this.#awaited.set(resource, { pace, idleHead: undefined, dueAt: 0, endAt: Infinity, unwatch });
+      const table = this.#table;
+      const unwatch = table.watch?.(resource, (change) => this.#told(resource, change), this.#client);
+      const writer = this.#writers.get(resource);
+      const pace = writer?.pace ?? new PollPace(table.pace, () => table.tellsWhom === true);
+      if (writer !== undefined) writer.pace = pace;
+      const awaited: Awaited = {
+        pace,
+        idleHead: undefined,
+        dueAt: 0,
+        readAt: performance.now(),
+        endAt: Infinity,
+        unwatch,
+        missed: undefined,
+      };
+      this.#awaited.set(resource, awaited);
+      // The write that has put the waiter into the queue says how many are before it.
+      if (writer?.known !== undefined) {
+        pace.changed(writer.known, this.#client);
+        noteEnds(awaited, writer.known, writer.knownAt);
+        awaited.dueAt = performance.now() + this.#pauseOf(resource, awaited) / 2;
+      }
     }
     return this.#waiters.register(request, call);
   }
 
   /** The store tells that the resource has changed. */
-  #told(resource: string): void {
+  #told(resource: string, change?: RowChange): void {
     const awaited = this.#awaited.get(resource);
-    // What this process writes, it knows.
-    if (awaited === undefined || this.#writers.get(resource)?.busy === true) return;
+    if (awaited === undefined) return;
+    // A write that calls others is none of this process's business.
+    if (change !== undefined && !change.wakes.includes(this.#client)) return this.#heard(awaited);
+    if (change === undefined && !awaited.pace.pushed()) return;
+    const writer = this.#writers.get(resource);
+    if (writer?.busy === true) {
+      // What this process writes, it knows; but its write may come before the one that is told, or be refused.
+      if (change !== undefined) awaited.missed = change;
+    } else this.#called(resource, awaited, change);
+  }
+
+  /** Where pushes tell of the writes of others, polls are for the case that none comes any more. */
+  #heard(awaited: Awaited): void {
+    const { pace, dueAt, readAt } = awaited;
+    pace.heard();
+    const now = performance.now();
+    if (!pace.isNear && dueAt > now) awaited.dueAt = Math.min(now + pace.pauseMs, readAt + pace.farthestMs);
+  }
+
+  /** It is, or may be, the turn of this process. */
+  #called(resource: string, awaited: Awaited, { found }: Partial<RowChange> = {}): void {
+    const row = found?.rows.get(resource);
+    const { known } = this.#writers.get(resource) ?? {};
+    if (found === undefined || row === undefined) this.#pollNow(awaited);
+    else if (!this.#knows(known, row)) this.#check(resource, found);
+  }
+
+  /** Whether this process has read or written a row, or a later one. */
+  #knows(known: LockRow | undefined, row: LockRow | undefined): boolean {
+    if (known === undefined || row === undefined) return false;
+    return known.version === row.version || this.#table.isOlder?.(row, known) === true;
+  }
+
+  #pollNow(awaited: Awaited): void {
     awaited.pace.changed();
     awaited.dueAt = 0;
     this.#waiters.pollWithin(0);
@@ -163,9 +225,11 @@ export class RecordWaiters implements WriterHooks {
   }
 
   /** The time for which a resource needs no poll, in milliseconds. */
-  #pauseOf(resource: string, { pace }: Awaited): number {
+  #pauseOf(resource: string, { pace, idleHead }: Awaited): number {
     const { maxPollMs } = this.#table.pace;
-    return this.#isHeldHere(resource) ? maxPollMs : Math.min(pace.pauseMs, maxPollMs);
+    if (this.#isHeldHere(resource)) return maxPollMs;
+    // A waiter that could enter and does not may have died, and those behind it too.
+    return idleHead?.isSeenAgain === true ? Math.min(pace.pauseMs, maxPollMs) : pace.pauseMs;
   }
 
   #pollSoon(resource: string, awaited: Awaited): void {
@@ -186,14 +250,19 @@ export class RecordWaiters implements WriterHooks {
 
   #planNext(): void {
     const now = performance.now();
-    let pauseMs = this.#table.pace.maxPollMs;
+    const { maxPollMs } = this.#table.pace;
+    let pauseMs = this.#table.pace.waiterTtlMs * BEATS;
     let nextEndAt = Infinity;
     for (const [resource, awaited] of this.#awaited) {
       const ownMs = this.#pauseOf(resource, awaited);
       // Names whose time comes soon are read along: all names of a quiet process are read in one request.
-      awaited.dueAt = Math.min(awaited.dueAt, now + ownMs / 2, awaited.endAt);
-      pauseMs = Math.min(pauseMs, ownMs);
-      nextEndAt = Math.min(nextEndAt, awaited.endAt);
+      const soonMs = Math.min(ownMs, maxPollMs) / 2;
+      // Who is far behind leaves the end of a hold to those ahead.
+      const endAt = awaited.pace.isNear ? awaited.endAt : Infinity;
+      const leftMs = awaited.dueAt > now ? awaited.dueAt + soonMs - now : ownMs;
+      awaited.dueAt = Math.min(awaited.dueAt, now + ownMs - soonMs, endAt);
+      pauseMs = Math.min(pauseMs, ownMs, leftMs);
+      nextEndAt = Math.min(nextEndAt, endAt);
     }
     // The pause varies by up to a tenth, so that processes do not poll in step.
     pauseMs *= 0.9 + Math.random() / 5;
@@ -206,6 +275,7 @@ export class RecordWaiters implements WriterHooks {
     const due = [...this.#awaited].flatMap(([resource, awaited]) => {
       if (awaited.dueAt > now) return [];
       awaited.dueAt = Infinity;
+      awaited.readAt = now;
       return resource;
     });
     const { namesAtOnce } = this.#table;
@@ -214,8 +284,19 @@ export class RecordWaiters implements WriterHooks {
       const known = names.flatMap((name) => this.#writers.get(name)?.known?.version || []);
       const snapshot = await this.#table.snapshot(names, known, ownLimit());
       this.#writers.learnAlive(snapshot);
-      for (const resource of names) this.#check(resource, snapshot);
+      for (const resource of names) await this.#checkWell(resource, snapshot);
     }
+  }
+
+  /** Where a waiter could enter and does not, its process may have died, and those behind it too. */
+  async #checkWell(resource: string, snapshot: Snapshot): Promise<void> {
+    const { waiterTtlMs } = this.#table.pace;
+    const { idleHead } = this.#awaited.get(resource) ?? {};
+    const row = snapshot.rows.get(resource) ?? this.#writers.get(resource)?.known;
+    const isThere = idleHead !== undefined && row?.waiters.some(({ id }) => id === idleHead.id) === true;
+    if (isThere && performance.now() - idleHead.since > waiterTtlMs * IDLE_PART)
+      await this.#table.lookAt?.(resource, 'next', ownLimit());
+    this.#check(resource, snapshot);
   }
 
   #check(resource: string, snapshot: Snapshot): void {
@@ -227,7 +308,9 @@ export class RecordWaiters implements WriterHooks {
     if (!isAsKnown) {
       const row = snapshot.rows.get(resource) ?? NO_ROW;
       writer.learn(row, snapshot.now);
-      writer.met();
+      // The next attempt of each waiter says what is wrong.
+      if (row.malformed !== undefined) return this.#waiters.hint(resource);
+      writer.sawForeignWrite();
       this.#awaited.get(resource)?.pace.changed(row, this.#client);
     } else if (writer.known !== undefined && snapshot.now > writer.knownAt) {
       writer.learn(writer.known, snapshot.now);
@@ -267,9 +350,10 @@ export class RecordWaiters implements WriterHooks {
     const { idleHead } = awaited;
     const head = decision.next;
     const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
-    awaited.idleHead = head && { id: head.id, since: since ?? performance.now() };
+    const isSeenAgain = since !== undefined;
+    awaited.idleHead = head && { id: head.id, since: since ?? performance.now(), isSeenAgain };
     // The head's process does not ask for it: the process lives, but polls other resources only.
-    if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.aliveMs)
+    if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.waiterTtlMs)
       return;
     this.#inBackground(writer.resource, (later) => {
       if (later.next?.id === head.id) later.abandon(head.id);
@@ -303,7 +387,7 @@ export class RecordWaiters implements WriterHooks {
   }
 
   #giveUpSilent(): void {
-    for (const { request, grant } of this.#waiters.silentFor(this.#table.pace.aliveMs)) {
+    for (const { request, grant } of this.#waiters.silentFor(this.#table.pace.waiterTtlMs)) {
       const { resource, acquisitionId } = request;
       if (this.#isAttempting(resource, acquisitionId)) continue;
       this.left(request);
@@ -311,10 +395,23 @@ export class RecordWaiters implements WriterHooks {
     }
   }
 
+  /**
+   * For how long a heartbeat of this process is to count. In the back of a crowd that stands still one counts for longer: nobody
+   * needs to know of these processes soon, and there are many of them.
+   */
+  get #livesMs(): number {
+    const { waiterTtlMs } = this.#table.pace;
+    const { longestWaiterTtlMs = waiterTtlMs } = this.#table;
+    for (const { pace } of this.#awaited.values()) if (pace.idleInBackMs < waiterTtlMs) return waiterTtlMs;
+    return this.#awaited.size > 0 ? longestWaiterTtlMs : waiterTtlMs;
+  }
+
   async #beat({ now, deadline }: TimeLimit): Promise<void> {
     const startedAt = performance.now();
+    const lives = this.#livesMs;
     // The heartbeat is sent without delay, whatever the urgency of the call that needs it.
-    await this.#table.beat(this.#client, { now, deadline });
+    await this.#table.beat(this.#client, { now, deadline }, lives);
+    this.#lives = lives;
     this.#beatAt = startedAt;
   }
 }

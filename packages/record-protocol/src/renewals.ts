@@ -1,6 +1,7 @@
 import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { freshVersion } from './fresh-version.ts';
 import { NO_ROW } from './lock-row.ts';
+import { MalformedRecordError } from './malformed-record.ts';
 import type { RecordTable, RowWrite, RowWritten } from './record-table.ts';
 import { micros } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
@@ -106,7 +107,7 @@ export class Renewals {
       });
     };
     const unread = open.filter(({ mustRead }) => mustRead);
-    if (unread.length > 0) await this.#read(unread, call);
+    const malformed = unread.length > 0 ? await this.#read(unread, call) : undefined;
     const again: RowRenewal[] = [];
     const writes: (RowWrite & {
       readonly group: RowRenewal;
@@ -115,11 +116,17 @@ export class Renewals {
     })[] = [];
     for (const group of open) {
       const { writer, sent } = group;
+      const error = malformed?.get(group);
+      if (error !== undefined) {
+        finish(group, unknownFor(group, error));
+        continue;
+      }
       if (sent !== undefined && writer.known?.version === sent.version) {
         finish(group, sent.renewalStatuses);
         continue;
       }
-      const decision = writer.decide(this.#writers.context);
+      // A renewal takes nobody out of the queue, so that it needs not look who has died.
+      const decision = writer.decide({ ...this.#writers.context, isAlive: () => true });
       const decided = group.indexes.map((index) => {
         const { grant, ttlMs } = itemAt(items, index);
         return decision.renew(grant.request.acquisitionId, Number(grant.fencingToken), micros(ttlMs));
@@ -154,11 +161,18 @@ export class Renewals {
     return again;
   }
 
-  async #read(groups: readonly RowRenewal[], call: Call): Promise<void> {
+  /** Reads rows; gives the errors of those that could not be decoded. */
+  async #read(groups: readonly RowRenewal[], call: Call): Promise<ReadonlyMap<RowRenewal, Error>> {
+    const malformed = new Map<RowRenewal, Error>();
     const names = groups.map(({ writer }) => writer.resource);
     const snapshot = await this.#table.snapshot(names, [], call);
     this.#writers.learnAlive(snapshot);
-    for (const { writer } of groups) writer.learn(snapshot.rows.get(writer.resource) ?? NO_ROW, snapshot.now);
+    for (const group of groups) {
+      const row = snapshot.rows.get(group.writer.resource) ?? NO_ROW;
+      group.writer.learn(row, snapshot.now);
+      if (row.malformed !== undefined) malformed.set(group, row.malformed);
+    }
+    return malformed;
   }
 
   async #renewAlone(
@@ -171,17 +185,28 @@ export class Renewals {
       indexes.map(async (index) => {
         const { grant, ttlMs } = itemAt(items, index);
         const { resource, acquisitionId } = grant.request;
-        renewalStatuses[index] = await this.#writers.submit(
+        const renewed = this.#writers.submit<RenewalStatus>(
           resource,
           call,
           (decision) => decision.renew(acquisitionId, Number(grant.fencingToken), micros(ttlMs)),
-          ({ status }, writer) => {
-            if (status === 'lost') writer.own.delete(acquisitionId);
+          {
+            finish({ status }, writer) {
+              if (status === 'lost') writer.own.delete(acquisitionId);
+            },
           },
         );
+        renewalStatuses[index] = await renewed.catch((error: unknown): RenewalStatus => {
+          // The record of one lock does not keep the others from their renewals.
+          if (error instanceof MalformedRecordError) return { status: 'unknown', error };
+          throw error;
+        });
       }),
     );
   }
+}
+
+function unknownFor({ indexes }: RowRenewal, error: Error): readonly RenewalStatus[] {
+  return indexes.map(() => ({ status: 'unknown', error }));
 }
 
 function itemAt(items: readonly RenewItem[], index: number): RenewItem {

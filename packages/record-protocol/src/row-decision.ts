@@ -14,6 +14,8 @@ export interface DecisionContext extends RulesContext {
   serves(client: string): boolean;
   /** The present time of the table's clock, where that is a clock of this process. */
   now?(): number;
+  /** The number that new tokens are above; default: the time of the state. */
+  tokenFloor?(): number;
   /** The longest state of a resource, in bytes. */
   readonly maxStateBytes: number;
 }
@@ -27,6 +29,11 @@ export class RowDecision extends LockRules {
   readonly version: number;
   /** Whether a step's answer depends on the time of the state, so that a state that may be stale is not enough. */
   needsFresh = false;
+  /**
+   * Whether the answer to an attempt depends on which clients live: of those that could be next, where they keep it from what is free; of
+   * all, where the queue has no room.
+   */
+  dependsOn: 'next' | 'all' | undefined;
   /** The table's time by which the state must be written: no hold that was found alive may have ended then. */
   readonly aliveUntil: number;
   /** Whether the state has a hold whose end only the row has. */
@@ -39,20 +46,26 @@ export class RowDecision extends LockRules {
   /** What the table keeps of the row, to write over it. */
   readonly source: unknown;
   readonly #maxStateBytes: number;
+  readonly #client: string;
+  /** The first waiter and the holds before the decision. */
+  readonly #before: string;
   #capacity: RowCapacity | undefined;
 
   /**
    * @param now - the table's time when the row was read, or earlier
    * @param passed - the least time since `now`, in microseconds
    */
-  constructor(row: LockRow, now: number, context: DecisionContext, passed = 0) {
+  constructor(row: LockRow, now: number, context: DecisionContext, passed: number) {
     // Tokens rise at least with the clock: a store that lost its last writes, as in a failover, had given out tokens up to
     // that time.
-    const token = Math.max(row.token, now) + passed;
+    const least = Math.max(row.token, context.tokenFloor?.() ?? now);
+    const token = Math.min(least + passed, Number.MAX_SAFE_INTEGER);
     super({ ...row, token }, context);
     this.version = row.version;
     this.source = row.source;
     this.#maxStateBytes = context.maxStateBytes;
+    this.#client = context.client;
+    this.#before = turnOf(row);
     this.expire(now);
     this.hasEnded = context.now !== undefined && this.holds.length < row.holds.length;
     this.aliveUntil = this.nextEnd;
@@ -66,6 +79,9 @@ export class RowDecision extends LockRules {
 
   override attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const attempted = super.attempt(request, ttl, enqueue);
+    if (attempted.status === 'full' || 'isFull' in attempted) this.dependsOn = 'all';
+    else if (attempted.status === 'contended' && !enqueue && this.next !== undefined)
+      this.dependsOn ??= 'next';
     // An attempt that did not fit: others may have left since the row was read. An id that holds already: time has passed.
     if ('isFull' in attempted || 'left' in attempted) this.needsFresh = true;
     return attempted;
@@ -76,11 +92,23 @@ export class RowDecision extends LockRules {
     return this.#capacity.take(waiter);
   }
 
+  /** The client of another process whose turn comes by this decision: its waiter may enter, and could not or was not the first before. */
+  get wakes(): readonly string[] {
+    const { next } = this;
+    if (next === undefined || next.client === this.#client || turnOf(this) === this.#before) return [];
+    return [next.client];
+  }
+
   /** The row once it is written, at the table's time `at`. */
   written(version: number, { at, source }: { readonly at: number; readonly source: unknown }): LockRow {
     this.commit(at);
     return { version, token: this.token, holds: this.holds, waiters: this.waiters, source };
   }
+}
+
+/** Who holds, and who is the next to enter. */
+function turnOf({ holds, waiters }: Pick<LockRow, 'holds' | 'waiters'>): string {
+  return [waiters[0]?.id, ...holds.map(({ id, mode }) => `${id} ${mode.kind}`)].join(' ');
 }
 
 /** Milliseconds as whole microseconds, rounded up. */

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { type DecisionContext, RowDecision } from './row-decision.ts';
 import type { RecordTable, RowTaken } from './record-table.ts';
+import type { PollPace } from './poll-pace.ts';
 import type { TimeLimit } from './time-limit.ts';
 
 /** One step of the protocol on one resource, decided together with other steps that come in the same moment. */
@@ -23,11 +25,20 @@ export interface RowStep {
   fail(error: unknown): void;
 }
 
+/** Whether these steps are those of newcomers alone, which are in no hurry. */
+export function areNewcomers(steps: readonly RowStep[]): boolean {
+  return steps.every(({ enqueues }) => enqueues);
+}
+
 const MAX_GATHERING_MS = 25;
-/** For so many writes it counts that another process has written. */
+/** For so many writes newcomers let the process of the next waiter enter. */
+const CALLED_WRITES = 3;
+/** A row counts as crowded for as long as so many writes take, after a write of another process. */
 const LATELY_WRITES = 8;
 const LONG_STREAK = 16;
 const MAX_WRITE_MS = 100;
+/** By how many writes the time of the next one is estimated. */
+const WRITES_TIMED = 3;
 
 /** The knowledge of this process of one row, and the steps that wait to be decided on it. */
 export class RowWriter {
@@ -50,12 +61,18 @@ export class RowWriter {
   learnedAt = performance.now();
   /** How many writes of this process have followed one another. */
   #streak = 0;
+  /** When this process has written last, unless another has since then, as far as is known here. */
+  #wroteAt = -Infinity;
   /** When another process has written last, as far as is known here. */
-  #metAt = -Infinity;
-  /** How long the last write took, in milliseconds. */
+  #foreignWriteAt = -Infinity;
+  /** How long a write takes, in milliseconds: of the last three the middle one. One that was slow says nothing of the next. */
   writeMs = 0;
-  /** Ends the wait of newcomers for steps that go along with them. */
-  endGathering: (() => void) | undefined;
+  /** How long the last writes took, in milliseconds, the latest first. */
+  #lastMs: readonly number[] = [];
+  /** How often the waiters of this process poll the row: it is kept while nobody here waits, with what it has learned. */
+  pace: PollPace | undefined;
+  /** Ends a pause of newcomers, for a step that is in a hurry. */
+  endPause: (() => void) | undefined;
   /** The row with which the waiters of this process were last compared, and the time of that. */
   compared: LockRow | undefined;
   comparedAt = -Infinity;
@@ -71,7 +88,7 @@ export class RowWriter {
     const decision =
       context.now === undefined
         ? new RowDecision(row, this.knownAt, context, passed)
-        : new RowDecision(row, context.now(), context);
+        : new RowDecision(row, context.now(), context, 0);
     decision.serve();
     return decision;
   }
@@ -83,23 +100,38 @@ export class RowWriter {
 
   /**
    * Whether all steps that are pending are newcomers behind a queue. They are in no hurry, and go along with the next step that
-   * is: writes that follow one another at once would leave the other processes no chance for theirs.
+   * is: writes that follow one another at once would leave the other processes no chance for theirs. Who comes again just after its
+   * release is behind the queue before the next one has heard of that.
    */
   get hasTime(): boolean {
-    if ((this.known?.waiters.length ?? 0) === 0) return false;
-    return this.pending.every(({ enqueues }) => enqueues);
+    if ((this.known?.waiters.length ?? 0) === 0 || this.#hasJustWritten) return false;
+    return areNewcomers(this.pending);
   }
 
-  /** Records a write that took place, and whether it was on what this process had written before. */
-  wrote(ms: number, isStreak: boolean): void {
+  /** Whether a waiter of another process was about to enter when the row was learned, and may have entered by now. */
+  get isOvertaken(): boolean {
+    const { holds = [], waiters = [] } = this.known ?? {};
+    return holds.length === 0 && waiters.length > 0 && !this.#hasJustWritten;
+  }
+
+  /** Whether this process wrote the row so short a time ago that the write of who is called by that can hardly have come. */
+  get #hasJustWritten(): boolean {
+    return performance.now() - this.#wroteAt < Math.max(1, this.writeMs);
+  }
+
+  /** Records the answer to a write: whether it took place, and whether on what this process had written before. */
+  wrote(ms: number, isWritten: boolean, isStreak: boolean): void {
     // A write that was repeated after a lost answer says nothing of what others need.
-    this.writeMs = Math.min(ms, MAX_WRITE_MS);
+    this.#lastMs = [Math.min(ms, MAX_WRITE_MS), ...this.#lastMs].slice(0, WRITES_TIMED);
+    this.writeMs = this.#lastMs.toSorted((a, b) => a - b)[(this.#lastMs.length - 1) >> 1] as number;
     this.#streak = isStreak ? this.#streak + 1 : 0;
+    this.#wroteAt = isWritten ? performance.now() : -Infinity;
   }
 
   /** Records that another process has written: it wants to, and there may be more of them. */
-  met(): void {
-    this.#metAt = performance.now();
+  sawForeignWrite(): void {
+    this.#foreignWriteAt = performance.now();
+    this.#wroteAt = -Infinity;
     this.#streak = 0;
   }
 
@@ -110,8 +142,8 @@ export class RowWriter {
    */
   async giveWay(): Promise<void> {
     // Newcomers have gathered, which was a gap.
-    if (this.pending.every(({ enqueues }) => enqueues)) return;
-    const isCrowded = performance.now() - this.#metAt < LATELY_WRITES * this.writeMs;
+    if (areNewcomers(this.pending)) return;
+    const isCrowded = performance.now() - this.#foreignWriteAt < LATELY_WRITES * this.writeMs;
     if (!isCrowded && this.#streak < LONG_STREAK) return;
     const gapMs = isCrowded ? this.writeMs / 2 : 2 * this.writeMs;
     this.#streak = 0;
@@ -119,21 +151,31 @@ export class RowWriter {
     if (gapMs >= 1) await sleep(gapMs);
   }
 
-  /** Resolves after a pause as long as a write or three, or when a step comes that is in a hurry. */
+  /**
+   * Resolves after a pause as long as a write or three, or when a step comes that is in a hurry. Where nobody holds, the process of the
+   * next waiter is about to write: newcomers let it.
+   */
   async gather(): Promise<void> {
-    const pauseMs = Math.min(this.writeMs * (1 + 2 * Math.random()), MAX_GATHERING_MS);
+    const least = this.known?.holds.length === 0 ? CALLED_WRITES : 1;
+    const pauseMs = Math.min(this.writeMs * (least + 2 * Math.random()), MAX_GATHERING_MS);
+    await this.pause(pauseMs);
+  }
+
+  /** Resolves after a pause of newcomers, in milliseconds, or when a step comes that is in a hurry. */
+  async pause(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, pauseMs);
-      this.endGathering = () => {
+      const timer = setTimeout(resolve, ms);
+      this.endPause = () => {
         clearTimeout(timer);
         resolve();
       };
     });
-    this.endGathering = undefined;
+    this.endPause = undefined;
   }
 
+  /** A row that could not be decoded is not known: it is read anew for each decision. */
   learn(row: LockRow | undefined, at: number): void {
-    this.known = row;
+    this.known = row?.malformed === undefined ? row : undefined;
     this.knownAt = at;
     this.learnedAt = performance.now();
   }
@@ -147,8 +189,4 @@ export class RowWriter {
     const known = new Set([...holds, ...waiters].map(({ id }) => id));
     for (const id of this.own) if (!known.has(id)) this.own.delete(id);
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,11 +1,6 @@
-import {
-  type AcquireRequest,
-  type Call,
-  NoAnswerError,
-  PRIORITIES,
-  type Priority,
-} from '@locks/core/backend';
+import { type AcquireRequest, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
+import { isCrowd, pauseBefore } from './back-off.ts';
 import { freshVersion } from './fresh-version.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import {
@@ -17,7 +12,7 @@ import {
   type Snapshot,
 } from './record-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
-import { type RowStep, RowWriter } from './row-writer.ts';
+import { areNewcomers, type RowStep, RowWriter } from './row-writer.ts';
 import type { TimeLimit } from './time-limit.ts';
 
 /** The hooks by which the writers use the waiters of this process. */
@@ -33,9 +28,20 @@ export interface WriterHooks {
   learned(writer: RowWriter): void;
 }
 
-const MAX_TRIES = 200;
-/** The longest pause between two tries, in times of a write. */
-const MOST_WRITES = 4;
+/** What a step does beside its decision. */
+interface StepOptions<T> {
+  /** Called once, with the last result of the decision. */
+  finish?(result: T, writer: RowWriter, sentAt: number): void;
+  /** Takes the resource in one request where its row is unknown. */
+  readonly take?:
+    | { readonly request: AcquireRequest; isWanted(): boolean; granted(token: number, sentAt: number): T }
+    | undefined;
+  /** Whether the step may add a waiter. Default: no. */
+  readonly enqueues?: boolean;
+  /** Default: that of a holder; of an acquire, where the step may take. */
+  readonly priority?: Priority;
+}
+
 const FORGET_AFTER_MS = 60_000;
 
 /** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
@@ -75,6 +81,7 @@ export class RowWriters {
       serves: (other) => other === client,
       maxStateBytes: table.maxStateBytes,
       ...(table.now !== undefined && { now: () => (table.now as () => number)() }),
+      ...(table.tokenFloor !== undefined && { tokenFloor: () => (table.tokenFloor as () => number)() }),
     };
   }
 
@@ -82,19 +89,17 @@ export class RowWriters {
     return this.#writers.get(resource);
   }
 
-  /** Submits a step. `decide` may run several times, `finish` runs once with the last result of `decide`. */
+  /** Submits a step. `decide` may run several times. */
   submit<T>(
     resource: string,
     call: Call,
     decide: (decision: RowDecision, step: { readonly sentAt: number; readonly ambiguous: boolean }) => T,
-    finish?: (result: T, writer: RowWriter, sentAt: number) => void,
-    take?: {
-      readonly request: AcquireRequest;
-      isWanted(): boolean;
-      granted(token: number, sentAt: number): T;
-    },
-    enqueues = false,
-    priority: Priority = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
+    {
+      finish,
+      take,
+      enqueues = false,
+      priority = take === undefined ? PRIORITIES.holder : PRIORITIES.acquire,
+    }: StepOptions<T> = {},
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const writer = this.#open(resource);
@@ -129,7 +134,7 @@ export class RowWriters {
       writer.pending.push(step);
       writer.rise(priority);
       if (!writer.busy) void this.#work(writer);
-      else if (!enqueues) writer.endGathering?.();
+      else if (!enqueues) writer.endPause?.();
     });
   }
 
@@ -221,22 +226,38 @@ export class RowWriters {
     this.#closeIfIdle(writer);
   }
 
+  /** Who was found dead may have gone on since, and wait again: nobody takes it out of a queue who has not looked of late. */
+  async #lookAtTheDead({ resource, known }: RowWriter, limit: TimeLimit): Promise<void> {
+    const { isAlive } = this.context;
+    if (this.#table.lookAt !== undefined && known?.waiters.some(({ client }) => !isAlive(client)) === true)
+      await this.#table.lookAt(resource, 'dead', limit);
+  }
+
   async #round(writer: RowWriter, batch: RowStep[]): Promise<void> {
-    let mustRead = false;
+    // Where nobody holds and others wait, one of them has written by now.
+    let mustRead = areNewcomers(batch) && writer.isOvertaken;
     let isFresh = false;
     let refused = false;
     let broke = false;
     let ambiguous = false;
+    let hasLooked = false;
+    let conflicts = 0;
+    let wasRefused = false;
     /** The write that may have taken place. */
     let sent: SentWrite | undefined;
     for (let tries = 1; batch.length > 0; tries += 1) {
       // What was found before a pause is stale after it.
-      if (tries > 1 && (await pauseBetween(tries, batch, writer))) isFresh = false;
+      if (tries > 1 && (await pauseBefore({ tries, conflicts, wasRefused }, batch, writer))) isFresh = false;
+      wasRefused = false;
       const limit = limitOf(writer, batch);
       try {
         if (writer.known === undefined && !refused) {
           const taken = await this.#takeOne(writer, batch, limit);
           refused = taken?.status !== 'taken';
+          if (taken?.status === 'conflict') {
+            conflicts += 1;
+            wasRefused = true;
+          }
           isFresh = taken?.status === 'conflict' && this.#learnFound(writer, taken.found);
           continue;
         }
@@ -249,7 +270,7 @@ export class RowWriters {
           await Promise.all([this.#read(writer, limit), beaten]);
           isFresh = true;
         }
-        const fresh = isFresh;
+        const fresh: boolean = isFresh;
         mustRead = true;
         isFresh = false;
         if (sent !== undefined && writer.known?.version === sent.version) {
@@ -262,10 +283,18 @@ export class RowWriters {
         batch.forEach((step, index) => {
           step.sentAt = askedAt[index] as number;
         });
+        await this.#lookAtTheDead(writer, limit);
         const decision = writer.decide(this.context);
         for (const step of batch) step.decide(decision, ambiguous);
         // The known row may be stale: only a write proves that it was not.
         if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
+        if (decision.dependsOn !== undefined && !hasLooked && this.#table.lookAt !== undefined) {
+          // Waiters whose processes have died are in nobody's way, and take no place in a queue that is full.
+          hasLooked = true;
+          await this.#table.lookAt(writer.resource, decision.dependsOn, limit);
+          isFresh = fresh;
+          continue;
+        }
         if (decision.changed || decision.hasEnded) {
           if (decision.version === 0 && !this.#table.canCreate) {
             // The row was deleted after it had been found taken: the resource is taken in one statement again.
@@ -279,15 +308,20 @@ export class RowWriters {
           sent = { version, written, steps: [...batch] };
           ambiguous = true;
           const sentAt = performance.now();
-          const outcome = await this.#table.write({ name: writer.resource, decision, version }, limit);
+          const isPatient = areNewcomers(batch) && isCrowd(writer.known, conflicts + 1);
+          const write = { name: writer.resource, decision, version, isPatient };
+          const outcome = await this.#table.write(write, limit);
           const isWritten = outcome.status === 'written';
-          if (!isWritten) writer.met();
-          writer.wrote(performance.now() - sentAt, isWritten && !fresh);
+          if (!isWritten) writer.sawForeignWrite();
+          writer.wrote(performance.now() - sentAt, isWritten, isWritten && !fresh);
           if (outcome.status === 'conflict') {
+            conflicts += 1;
+            wasRefused = true;
             isFresh = this.#learnFound(writer, outcome.found);
             if (outcome.earlier === 'written') finishSent(sent, batch);
             ambiguous = broke || outcome.earlier !== undefined;
-            sent = undefined;
+            // A client that repeats a request by itself may have met its own write, where nobody has looked.
+            if (isFresh) sent = undefined;
             continue;
           }
           ambiguous = broke;
@@ -329,11 +363,17 @@ export class RowWriters {
     return this.#table.now?.() ?? at;
   }
 
-  /** Learns the row that a refused write has found; returns whether there was one. */
+  /**
+   * Learns the row that a refused write has found; returns whether there was one.
+   *
+   * @throws MalformedRecordError
+   */
   #learnFound(writer: RowWriter, found: Snapshot | undefined): boolean {
     if (found === undefined) return false;
     this.learnAlive(found);
-    writer.learn(found.rows.get(writer.resource) ?? NO_ROW, found.now);
+    const row = found.rows.get(writer.resource) ?? NO_ROW;
+    writer.learn(row, found.now);
+    if (row.malformed !== undefined) throw row.malformed;
     return true;
   }
 
@@ -363,31 +403,4 @@ function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
   const now = (): number => performance.now();
   const left = batch.reduce((most, { call }) => Math.max(most, call.deadline - call.now()), -Infinity);
   return { now, deadline: now() + left, urgency };
-}
-
-/**
- * Waits between two tries. Newcomers wait from the first conflict on, and the longer the more there are, so that the writes of
- * holders, and of those whose turn it is, find the row unchanged; those wait after a few tries.
- */
-async function pauseBetween(
-  tries: number,
-  batch: readonly RowStep[],
-  { writeMs }: RowWriter,
-): Promise<boolean> {
-  const overdue = batch.every(({ call }) => call.now() >= call.deadline);
-  if ((tries > 4 && overdue) || tries > MAX_TRIES) {
-    throw new NoAnswerError(`the row changed under each of ${tries - 1} tries`);
-  }
-  const areNewcomers = batch.every(({ enqueues }) => enqueues);
-  // The try after a refused one knows the row as it is: it is sent at once. A pause before it would make it stale.
-  if (areNewcomers ? tries % 2 === 0 : tries <= 4) return false;
-  // The longer newcomers have tried, the less they wait for others.
-  const writes = areNewcomers ? (2 * MOST_WRITES) / (tries - 1) : Math.min(2 ** (tries - 4), MOST_WRITES);
-  const pauseMs = Math.random() * writes * Math.max(writeMs, 1);
-  await sleep(pauseMs);
-  return true;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,6 +1,9 @@
 import type { LockMode } from '@locks/core/backend';
 import type { HoldRecord, LockRecord, WaiterRecord } from '@locks/core/rules';
 import type { LockRow } from './lock-row.ts';
+import { mustHold } from './malformed-record.ts';
+
+const MODE = /^(?:exclusive|shared|\d+\/\d+)$/;
 
 /** A hold as a row has it. Times that count from the write of the row are left out, or relative (`span`). */
 export interface HoldJson {
@@ -53,14 +56,19 @@ export function encodeSole(id: string, mode: LockMode, label: string | undefined
  *
  * @param at - the time of the write that made the row
  * @param untilOf - the end of a hold by the table's clock, where that is known
+ * @throws Error where the text is not such a state
  */
 export function decodeState(
   { version, token, at, bytes }: { version: number; token: number; at: number; bytes: Uint8Array },
   untilOf: (hold: HoldJson) => number | undefined = ({ until, span = 0 }) => until ?? at + span,
 ): LockRow {
+  mustHold(isCount(token) && isCount(version), 'the token or the id of its write is no whole number');
   if (bytes.length === 0) return { version, token, holds: [], waiters: [] };
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-  const state = JSON.parse(text) as { holds: HoldJson[]; waiters: WaitersJson[] };
+  const state = JSON.parse(text) as { holds: HoldJson[]; waiters: WaitersJson[] } | null;
+  mustHold(Array.isArray(state?.holds) && Array.isArray(state.waiters), 'it has no holds and waiters');
+  for (const hold of state.holds) mustHold(isHold(hold, token), 'a hold is none');
+  for (const group of state.waiters) mustHold(areWaiters(group), 'a waiter is none');
   const holds = state.holds.map((json): HoldRecord => {
     const { id, label } = json;
     return {
@@ -79,6 +87,43 @@ export function decodeState(
     return ids.map((id): WaiterRecord => ({ id, ...shared }));
   });
   return { version, token, holds, waiters };
+}
+
+function isHold(hold: HoldJson | null, lastToken: number): boolean {
+  if (hold === null) return false;
+  const { id, mode, label, token = 0, since, until, span, mark, end } = hold;
+  const times = [since, until, span, mark, end];
+  return isEntry(id, mode, label) && isCount(token) && token <= lastToken && times.every(isTimeOrAbsent);
+}
+
+function areWaiters(waiters: WaitersJson | null): boolean {
+  if (waiters === null) return false;
+  const { mode, by, ttl, since, label, ids } = waiters;
+  return (
+    isEntry(by, mode, label) &&
+    Number.isFinite(ttl) &&
+    isTimeOrAbsent(since) &&
+    Array.isArray(ids) &&
+    ids.every((id) => typeof id === 'string')
+  );
+}
+
+function isEntry(id: unknown, mode: unknown, label: unknown): boolean {
+  return (
+    typeof id === 'string' &&
+    typeof mode === 'string' &&
+    MODE.test(mode) &&
+    (label === undefined || typeof label === 'string')
+  );
+}
+
+function isTimeOrAbsent(value: unknown): boolean {
+  return value === undefined || Number.isFinite(value);
+}
+
+/** Whether a value is a number that can be told from its neighbours. */
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 /** Makes the JSON of a hold; `JSON.stringify` leaves out undefined fields. */

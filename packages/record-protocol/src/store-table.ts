@@ -1,9 +1,10 @@
-import { NoAnswerError, withTimeLimit } from '@locks/core/backend';
+import { NoAnswerError } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
-import { freshVersion } from './fresh-version.ts';
-import { type Heartbeat, Heartbeats } from './heartbeats.ts';
+import { Heartbeats } from './heartbeats.ts';
 import type { LockRow } from './lock-row.ts';
-import type { RecordStore, RecordVersion, RecordWrite, RequestLimit, StoredRecord } from './record-store.ts';
+import { decodedOr, mustHold } from './malformed-record.ts';
+import { type LookoutScope, QueueLookout } from './queue-lookout.ts';
+import type { RecordStore, RecordVersion, RecordWrite, StoredRecord } from './record-store.ts';
 import type {
   RecordTable,
   RowConflict,
@@ -15,11 +16,13 @@ import type {
   TablePace,
 } from './record-table.ts';
 import { presentMoment } from './moment.ts';
+import { OwnHeartbeat } from './own-heartbeat.ts';
 import {
   decodeRecord,
   earlierSending,
   encodeRecord,
   type HoldTimes,
+  nameIn,
   type RecordSource,
   writeOf,
   WRITES_KEPT,
@@ -27,18 +30,23 @@ import {
 import { micros } from './row-decision.ts';
 import { Sightings } from './sightings.ts';
 import { StoreClock } from './store-clock.ts';
+import { StoreRequests } from './store-requests.ts';
 import type { TimeLimit } from './time-limit.ts';
+import { TimeProbe } from './time-probe.ts';
 
 /** The bytes of a record besides its state: its name, each byte of which may take six in JSON, and numbers. */
 const HEAD_BYTES = 3_400;
 const KEYS_AT_ONCE = 100;
 const WRITES_AT_ONCE = 32;
 const LIST_PAGE = 64;
-/** A late answer is waited for: a grant that comes too late is noticed, and abandoned. */
-const LATE_ANSWER_MS = 1_000;
-const REQUEST_LIMIT_MS = 5_000;
+const LONGEST_WAITER_TTL_MS = 12_000;
 /** A clock that is wrong by centuries must not use up the tokens, which are whole numbers below 2 ** 53. */
 const LAST_MICROS = 2 ** 52;
+/**
+ * An idle record is deleted after a day by the store's time. One with a token that is further ahead of that time stays: the tokens of a
+ * record that is made anew could be lower.
+ */
+const AHEAD_MICROS = 12 * 3_600_000_000;
 
 /**
  * The table of a {@link RecordStore}. Its clock is the monotonic clock of this process, in microseconds: a hold of another process
@@ -47,43 +55,62 @@ const LAST_MICROS = 2 ** 52;
 export class StoreTable implements RecordTable {
   readonly name: string;
   readonly pace: TablePace;
+  readonly isClientClosed?: (() => boolean) | undefined;
   readonly releaseBudgetMs = 5_000;
   readonly namesAtOnce = KEYS_AT_ONCE;
   readonly rowsAtOnce = 200;
   readonly canCreate = true;
+  readonly longestWaiterTtlMs: number;
   readonly unusedKept = 1_000;
   readonly list?: RecordTable['list'];
+  readonly prepare?: RecordTable['prepare'];
   readonly watch?: RecordTable['watch'];
   readonly #store: RecordStore;
   readonly #prefix: string;
   /** The wall clock when the monotonic clock was 0, read once. */
   readonly #origin = Math.min(Date.now() * 1_000, LAST_MICROS) - performance.now() * 1_000;
   readonly #clock: StoreClock;
+  readonly #probe: TimeProbe;
   readonly #sightings = new Sightings();
   readonly #heartbeats: Heartbeats;
-  /** The clients of other processes that wait, by the names for which they do, as last read. */
-  readonly #waiting = new Map<string, readonly string[]>();
-  /** This process, and the version of its heartbeat, which it needs not read: it lives. */
-  #client = '';
-  #beat: RecordVersion | undefined;
+  readonly #lookout: QueueLookout;
+  readonly #own = new OwnHeartbeat({
+    write: (write, limit) => this.#requests.write(write, limit),
+    present: (key, told, limit) => this.#present(key, told, limit),
+  });
+  readonly #requests: StoreRequests;
 
   constructor(store: RecordStore, prefix: string) {
-    const { minPollMs = 2, maxPollMs = 800, aliveMs = 3_000 } = store.pace ?? {};
+    const { minPollMs = 2, maxPollMs = 800, waiterTtlMs = 3_000 } = store.pace ?? {};
     this.name = store.name;
-    this.pace = { minPollMs, maxPollMs, aliveMs };
+    this.pace = { minPollMs, maxPollMs, waiterTtlMs, pollsPresentTurn: false };
+    this.longestWaiterTtlMs = Math.min(4 * waiterTtlMs, Math.max(waiterTtlMs, LONGEST_WAITER_TTL_MS));
+    this.isClientClosed = store.isClientClosed?.bind(store);
     this.#store = store;
     this.#prefix = prefix;
-    this.#clock = new StoreClock(store.clock);
-    this.#heartbeats = new Heartbeats(aliveMs, this.#clock);
+    this.#clock = new StoreClock(store.clock, store.name);
+    this.#requests = new StoreRequests(store, this.#clock);
+    this.#probe = new TimeProbe(store, this.#requests, this.#clock);
+    this.#heartbeats = new Heartbeats(waiterTtlMs, this.#clock);
+    this.#lookout = new QueueLookout(this.#heartbeats, waiterTtlMs);
     if (store.list !== undefined) this.list = (names, limit) => this.#list(names, limit);
+    if (store.prepare !== undefined) this.prepare = store.prepare.bind(store);
     if (store.watch !== undefined)
-      this.watch = (name, changed) =>
-        (store.watch as NonNullable<RecordStore['watch']>)(this.#key(name), changed);
+      this.watch = (name, changed, client) =>
+        (store.watch as NonNullable<RecordStore['watch']>)(
+          this.#key(name),
+          (change) => changed(change && { wakes: change.wakes, found: this.#pushed(name, change.record) }),
+          client,
+        );
   }
 
   /** A store may learn its limit from its server. */
   get maxStateBytes(): number {
     return this.#store.maxValueBytes - HEAD_BYTES;
+  }
+
+  get tellsWhom(): boolean {
+    return this.#store.tellsWhom ?? false;
   }
 
   get stateBound(): string {
@@ -94,29 +121,54 @@ export class StoreTable implements RecordTable {
     return Math.floor(this.#origin + performance.now() * 1_000);
   }
 
+  /**
+   * The latest of three clocks: a record that the store has deleted had a token near to the store's time; one that the store lost in a
+   * failover had a token by the clock of a process. The monotonic clock stands still while the machine sleeps.
+   */
+  tokenFloor(): number {
+    const wall = Math.min(Date.now() * 1_000, LAST_MICROS);
+    const told = Math.min(this.#clock.lowerAt(performance.now()) ?? 0, LAST_MICROS);
+    return Math.floor(Math.max(this.now(), wall, told));
+  }
+
   async snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot> {
     const [askedAt, now] = [performance.now(), this.now()];
     const records = await this.#read(
       names.map((name) => this.#key(name)),
       limit,
     );
+    // A read that finds nothing may tell no time, and what is decided on it may be a grant.
+    if (this.#probe.canAsk && this.#probe.isWanted) await this.#probe.ask(limit);
     const rows = new Map<string, LockRow | undefined>();
     const versions = new Set(known);
+    const changed: NamedRecord[] = [];
     for (const [index, name] of names.entries()) {
       const record = records[index];
-      if (record === undefined) this.#waiting.delete(name);
-      else rows.set(name, versions.has(writeOf(record)) ? undefined : this.#rowOf(record, name));
+      if (record === undefined) this.#lookout.note(name, undefined);
+      else if (versions.has(writeOf(record))) rows.set(name, undefined);
+      else changed.push([name, record]);
     }
-    await this.#lookForSilence(names, limit);
+    let decoded = this.#rowsOf(changed);
+    if (this.#probe.canTellMore(endsIn(decoded))) decoded = await this.#rowsByNewTime(changed, limit);
+    for (const [name, row] of decoded) rows.set(name, row);
+    await this.#lookForSilence(names, limit, 'near');
     return { now, askedAt, alive: this.#heartbeats, rows };
   }
 
   async take({ request, version }: RowTake, limit: TimeLimit, isWanted: () => boolean): Promise<RowTaken> {
     const { resource: name, acquisitionId: id, mode, label } = request;
     if (!isWanted()) return { status: 'conflict' };
-    // Without the store's time an end of the hold that all can read cannot be written.
-    if (this.#clock.isAwaited) return { status: 'conflict', found: await this.snapshot([name], [], limit) };
-    const token = this.now() + 1;
+    // Without the store's time neither an end of the hold that all can read can be written, nor a token that rises for sure.
+    if (this.#probe.isWanted) {
+      if (!this.#probe.canAsk) {
+        const found = await this.snapshot([name], [], limit);
+        this.#probe.wasRead();
+        return { status: 'conflict', found };
+      }
+      await this.#probe.ask(limit);
+      if (!isWanted()) return { status: 'conflict' };
+    }
+    const token = this.tokenFloor() + 1;
     const span = micros(request.ttlMs);
     const hold = { id, mode, label, token, since: undefined, until: undefined, span, stolen: false };
     const decided = { token, holds: [hold], waiters: [] };
@@ -133,8 +185,13 @@ export class StoreTable implements RecordTable {
     return { status: 'taken', row, token, at };
   }
 
-  write({ name, decision, version }: RowWrite, limit: TimeLimit): Promise<RowWritten | RowConflict> {
-    return this.#swap(name, decision, version, limit);
+  write(write: RowWrite, limit: TimeLimit): Promise<RowWritten | RowConflict> {
+    const { name, decision, version, isPatient = false } = write;
+    return this.#swap(name, decision, version, limit, { wakes: decision.wakes, isPatient });
+  }
+
+  isOlder(row: LockRow, known: LockRow): boolean {
+    return (known.source as RecordSource | undefined)?.writes.includes(row.version) ?? false;
   }
 
   async writeMany(
@@ -155,32 +212,16 @@ export class StoreTable implements RecordTable {
     return outcomes;
   }
 
-  async beat(client: string, limit: TimeLimit): Promise<void> {
-    this.#client = client;
-    for (let tries = 1; ; tries += 1) {
-      // A store may give a value that it has already the version that it had: two heartbeats always differ.
-      const heartbeat: Heartbeat = {
-        beat: freshVersion(),
-        end: this.#clock.endOf(micros(this.pace.aliveMs)),
-      };
-      const value = Buffer.from(JSON.stringify(heartbeat));
-      const write = { key: this.#clientKey(client), value, ifVersion: this.#beat, isIdle: true };
-      const written = await this.#write(write, limit);
-      if (written.status === 'written') {
-        this.#beat = written.version;
-        return;
-      }
-      // An earlier heartbeat got no answer, or somebody deleted it.
-      if (tries === 3) throw new NoAnswerError('the heartbeat changed under each try');
-      const present = await this.#present(write.key, written.present, limit);
-      this.#beat = present?.version;
-      if (present !== undefined && value.equals(present.value)) return;
-    }
+  async beat(client: string, limit: TimeLimit, lives: number): Promise<void> {
+    this.#lookout.client = client;
+    // The first heartbeat may come before the store's time; others then see by its silence that it is over.
+    const end = this.#clock.isKnown ? this.#clock.endOf(micros(lives)) : undefined;
+    const beat = { key: this.#clientKey(client), client, end };
+    await this.#own.beat(lives === this.pace.waiterTtlMs ? beat : { ...beat, lives }, limit);
   }
 
   async leave(client: string, limit: TimeLimit): Promise<void> {
-    const write = { key: this.#clientKey(client), value: undefined, ifVersion: this.#beat, isIdle: true };
-    await this.#write(write, limit);
+    await this.#own.end(this.#clientKey(client), limit);
   }
 
   async ping(limit: TimeLimit): Promise<void> {
@@ -199,8 +240,19 @@ export class StoreTable implements RecordTable {
     return this.#store.connectionError?.();
   }
 
-  close(): Promise<void> {
-    return this.#store.close();
+  async close(): Promise<void> {
+    try {
+      await this.#store.close();
+    } finally {
+      this.#requests.abort();
+    }
+  }
+
+  /** The record that a push has. */
+  #pushed(name: string, record: StoredRecord | undefined): Snapshot | undefined {
+    if (record === undefined) return undefined;
+    const [askedAt, now] = [performance.now(), this.now()];
+    return { now, askedAt, alive: this.#heartbeats, rows: new Map([[name, this.#rowOf(record, name)]]) };
   }
 
   /** Compares and swaps the record of a resource. */
@@ -209,6 +261,7 @@ export class StoreTable implements RecordTable {
     decided: Pick<LockRow, 'token' | 'holds' | 'waiters' | 'source'>,
     version: number,
     limit: TimeLimit,
+    { wakes = [], isPatient = false }: Pick<RecordWrite, 'wakes'> & Pick<RowWrite, 'isPatient'> = {},
   ): Promise<RowWritten | RowConflict> {
     const source = decided.source as RecordSource | undefined;
     const times = this.#timesOf(decided.holds, version, source);
@@ -217,27 +270,38 @@ export class StoreTable implements RecordTable {
       key: this.#key(name),
       value: encodeRecord(head, source?.writes ?? [], decided, times),
       ifVersion: source?.storeVersion,
-      isIdle: decided.holds.length + decided.waiters.length === 0,
+      isIdle: decided.holds.length + decided.waiters.length === 0 && this.#risesWithout(decided.token),
+      ...(wakes.length > 0 && { wakes }),
     };
     const askedAt = performance.now();
     const now = this.now();
     this.#sightings.sends(version, presentMoment());
-    const written = await this.#write(write, limit);
+    const written = await this.#requests.write(write, limit);
+    this.#probe.keepNew();
     const writes = [version, ...(source?.writes ?? [])].slice(0, WRITES_KEPT);
     const writtenAs = (storeVersion: RecordVersion): RowWritten =>
       this.#written(name, { storeVersion, times, writes }, now);
     if (written.status === 'written') return writtenAs(written.version);
+    if (isPatient && written.present === undefined) return { status: 'conflict' };
     const present = await this.#present(write.key, written.present, limit);
     // A client that repeats a request by itself may find that its own write was first.
     if (present !== undefined && writeOf(present) === version) return writtenAs(present.version);
-    const row = present && this.#rowOf(present, name);
-    await this.#lookForSilence([name], limit);
-    const found = { now, askedAt, alive: this.#heartbeats, rows: new Map(row && [[name, row]]) };
+    const conflicting = present === undefined ? [] : [[name, present] as const];
+    let rows = this.#rowsOf(conflicting);
+    if (this.#probe.canTellMore(endsIn(rows))) rows = await this.#rowsByNewTime(conflicting, limit);
+    await this.#lookForSilence([name], limit, 'near');
+    const found = { now, askedAt, alive: this.#heartbeats, rows };
     return {
       status: 'conflict',
       found,
-      earlier: earlierSending(version, source, row?.source as RecordSource),
+      earlier: earlierSending(version, source, rows.get(name)?.source as RecordSource),
     };
+  }
+
+  /** Whether tokens rise above this one also where the record is deleted in a day. */
+  #risesWithout(token: number): boolean {
+    const told = this.#clock.lowerAt(performance.now());
+    return told !== undefined && token <= told + AHEAD_MICROS;
   }
 
   #written(name: string, source: RecordSource, at: number): RowWritten {
@@ -262,41 +326,59 @@ export class StoreTable implements RecordTable {
     );
   }
 
+  /** The rows of records that were just read, by name. */
+  #rowsOf(records: readonly NamedRecord[]): Map<string, LockRow> {
+    return new Map(records.map(([name, record]) => [name, this.#rowOf(record, name)] as const));
+  }
+
+  /** The rows once the store was asked for its time; without an answer they are judged by what is known. */
+  async #rowsByNewTime(records: readonly NamedRecord[], limit: TimeLimit): Promise<Map<string, LockRow>> {
+    await this.#probe.ask(limit).catch(() => undefined);
+    return this.#rowsOf(records);
+  }
+
   /** The row of a record that was just read. */
   #rowOf(record: StoredRecord, name: string): LockRow {
     const at = performance.now();
     const seenAt = this.now();
-    const { row, source } = decodeRecord(record);
+    const where = `the record ${JSON.stringify(this.#key(name))}`;
+    const row = decodedOr(where, () => {
+      const { name: own, row: decoded } = decodeRecord(record, where);
+      mustHold(own === name, `it is of the lock ${JSON.stringify(own)} under another prefix`);
+      return decoded;
+    });
+    if (row.malformed !== undefined) return row;
+    const source = row.source as RecordSource;
     const since = this.#sightings.see(name, source.times, seenAt);
     for (const hold of row.holds as HoldRecord[]) {
       const { span, end } = source.times.get(hold.id) as HoldTimes;
       const left = end === undefined ? undefined : this.#clock.untilPassed(end, at);
       hold.until = Math.min(since(hold.id) + span, seenAt + (left ?? Infinity));
+      hold.isFirstSight = left === undefined && since(hold.id) === seenAt;
     }
-    const clients = new Set(row.waiters.map(({ client }) => client));
-    clients.delete(this.#client);
-    if (clients.size > 0) this.#waiting.set(name, [...clients]);
-    else this.#waiting.delete(name);
+    this.#lookout.note(name, row);
     return row;
   }
 
-  /** Reads the heartbeats of the clients that wait for these names: first of all of those that are new here. */
-  async #lookForSilence(names: readonly string[], limit: TimeLimit): Promise<void> {
-    const clients = [...new Set(names.flatMap((name) => this.#waiting.get(name) ?? []))];
-    const due = clients.filter((client) => this.#heartbeats.isDue(client));
-    for (let start = 0; start < due.length; start += KEYS_AT_ONCE) {
-      const part = due.slice(start, start + KEYS_AT_ONCE);
-      const records = await this.#read(
-        part.map((client) => this.#clientKey(client)),
-        limit,
-      );
-      for (const [index, client] of part.entries()) this.#heartbeats.see(client, records[index]);
+  async lookAt(name: string, scope: LookoutScope, limit: TimeLimit): Promise<void> {
+    await this.#lookForSilence([name], limit, scope);
+  }
+
+  /** Reads the heartbeats that matter of the clients that wait for these names. */
+  async #lookForSilence(names: readonly string[], limit: TimeLimit, scope: LookoutScope): Promise<void> {
+    for (;;) {
+      // Behind those that turn out to be dead come others.
+      const due = this.#lookout.dueOf(names, scope).slice(0, KEYS_AT_ONCE);
+      if (due.length === 0) return;
+      const keys = due.map((client) => this.#clientKey(client));
+      const records = await this.#read(keys, limit);
+      for (const [index, client] of due.entries()) this.#heartbeats.see(client, records[index]);
     }
   }
 
   async *#list(prefix: string, limit: TimeLimit): AsyncGenerator<Snapshot> {
     const list = this.#store.list as NonNullable<RecordStore['list']>;
-    const listed = list.call(this.#store, this.#key(prefix), this.#requestLimit(limit));
+    const listed = list.call(this.#store, this.#key(prefix), this.#requests.limitOf(limit));
     let page: StoredRecord[] = [];
     for await (const record of listed) {
       page.push(record);
@@ -307,14 +389,13 @@ export class StoreTable implements RecordTable {
 
   async #snapshotOf(records: readonly StoredRecord[], limit: TimeLimit): Promise<Snapshot> {
     const [askedAt, now] = [performance.now(), this.now()];
-    const rows = new Map<string, LockRow>();
-    for (const record of records) {
-      // A heartbeat is no record of a resource.
-      if (writeOf(record) === 0) continue;
-      const { name } = decodeRecord(record);
-      rows.set(name, this.#rowOf(record, name));
-    }
-    await this.#lookForSilence([...rows.keys()], limit);
+    const named = records.flatMap((record) => {
+      const name = nameIn(record);
+      return name === undefined ? [] : [[name, record] as const];
+    });
+    let rows = this.#rowsOf(named);
+    if (this.#probe.canTellMore(endsIn(rows))) rows = await this.#rowsByNewTime(named, limit);
+    await this.#lookForSilence([...rows.keys()], limit, 'next');
     return { now, askedAt, alive: this.#heartbeats, rows };
   }
 
@@ -331,37 +412,8 @@ export class StoreTable implements RecordTable {
   }
 
   async #read(keys: readonly string[], limit: TimeLimit): Promise<readonly (StoredRecord | undefined)[]> {
-    const askedAt = presentMoment();
-    const { records, now } = await this.#ask(limit, (request) => this.#store.read(keys, request));
-    this.#clock.learn(now, askedAt);
+    const { records } = await this.#requests.read(keys, limit);
     return records;
-  }
-
-  async #write(write: RecordWrite, limit: TimeLimit) {
-    const askedAt = presentMoment();
-    const written = await this.#ask(limit, (request) => this.#store.write(write, request));
-    this.#clock.learn(written.now, askedAt);
-    return written;
-  }
-
-  async #ask<T>(limit: TimeLimit, send: (request: RequestLimit) => Promise<T>): Promise<T> {
-    const request = this.#requestLimit(limit);
-    return withTimeLimit(send(request), request.timeoutMs, () => {
-      request.abort();
-      throw new NoAnswerError(request.timeoutMs, this.#store.connectionError?.());
-    });
-  }
-
-  #requestLimit(limit: TimeLimit): RequestLimit & { abort(): void } {
-    const timeoutMs = Math.min(Math.max(limit.deadline - limit.now(), LATE_ANSWER_MS), REQUEST_LIMIT_MS);
-    let controller: AbortController | undefined;
-    return {
-      timeoutMs,
-      get signal() {
-        return (controller ??= new AbortController()).signal;
-      },
-      abort: () => controller?.abort(),
-    };
   }
 
   #key(name: string): string {
@@ -371,4 +423,13 @@ export class StoreTable implements RecordTable {
   #clientKey(client: string): string {
     return `${this.#prefix}client/${client}`;
   }
+}
+
+type NamedRecord = readonly [name: string, record: StoredRecord];
+
+/** The ends of all holds by the store's clock. */
+function endsIn(rows: ReadonlyMap<string, LockRow>): number[] {
+  return [...rows.values()].flatMap(({ source }) =>
+    [...((source as RecordSource | undefined)?.times.values() ?? [])].flatMap(({ end }) => end ?? []),
+  );
 }

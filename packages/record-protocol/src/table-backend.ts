@@ -14,17 +14,17 @@ import type {
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose, withTimeLimit } from '@locks/core/backend';
 import { liveState, toHolder } from './live-state.ts';
-import { QueueFullError } from './queue-full-error.ts';
 import { type RecordTable, type Snapshot, takenGrant } from './record-table.ts';
 import { RecordWaiters } from './record-waiters.ts';
 import { Renewals } from './renewals.ts';
 import { micros } from './row-decision.ts';
 import { RowWriters } from './row-writers.ts';
+import { SpentTokensError } from './spent-tokens-error.ts';
 import { Sweeper } from './sweeper.ts';
 import { takeMany } from './take-many.ts';
 import { ownLimit, unhurried } from './time-limit.ts';
 
-const LEAVE_LIMIT_MS = 1_000;
+const LEAVE_LIMIT_MS = 500;
 
 /** Makes a backend out of a table, with the capabilities that the table has. */
 export function createTableBackend<C extends BackendCapabilities>(
@@ -45,9 +45,11 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities: C;
+  readonly isClientClosed?: (() => boolean) | undefined;
   readonly releaseBudgetMs: number;
   readonly attemptMany?: LockBackend['attemptMany'];
   readonly list?: LockBackend['list'];
+  readonly prepare?: LockBackend['prepare'];
   readonly #client = randomBytes(9).toString('base64url');
   readonly #table: RecordTable;
   readonly #writers: RowWriters;
@@ -62,6 +64,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     this.name = table.name;
     this.capabilities = capabilities;
     this.releaseBudgetMs = table.releaseBudgetMs;
+    this.isClientClosed = table.isClientClosed?.bind(table);
     this.#table = table;
     this.#writers = new RowWriters(table, this.#client);
     this.#waiters = new RecordWaiters(table, this.#writers, this.#client);
@@ -71,19 +74,22 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     if (table.takeMany !== undefined)
       this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
     if (table.list !== undefined) this.list = (prefix, call) => this.#list(prefix, call);
+    if (table.prepare !== undefined) this.prepare = table.prepare.bind(table);
     refuseAfterClose(this);
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
     const isWanted = (): boolean => this.#writers.get(resource)?.abandoned.has(acquisitionId) !== true;
-    const attempted = this.#writers.submit<Attempt | QueueFullError>(
+    const attempted = this.#writers.submit<Attempt | SpentTokensError>(
       resource,
       call,
       (decision, { sentAt }) => {
         if (!isWanted()) return { status: 'contended' };
+        if (decision.hasNoToken && decision.holdOf(acquisitionId) === undefined)
+          return new SpentTokensError(decision.token);
         const attempted = decision.attempt(request, micros(request.ttlMs), enqueue);
-        if ('isFull' in attempted) return new QueueFullError(decision.waiting, this.#table.stateBound);
+        if ('isFull' in attempted) return { status: 'full', because: this.#withoutRoom(decision.waiting) };
         if (attempted.status !== 'granted') return attempted;
         const grant = takenGrant(request, attempted.hold.token, sentAt);
         if (attempted.left === undefined) return { status: 'granted', grant };
@@ -92,30 +98,36 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
           grant: { ...grant, validForMs: this.#validForMs(request, attempted.left) },
         };
       },
-      (attempt, writer, sentAt) => {
-        if (attempt instanceof QueueFullError) return;
-        if (attempt.status === 'granted') {
-          writer.own.add(acquisitionId);
-          this.#waiters.left(request);
-          this.#sweeper.wake();
-        } else if (attempt.status === 'contended' && enqueue && isWanted()) {
-          writer.own.add(acquisitionId);
-          this.#waiters.enqueued(request, call, sentAt);
-        }
-      },
-      // A hold that is adopted is there, or the answer is no.
-      request.adopts === undefined
-        ? {
-            request,
-            isWanted,
-            granted: (token, sentAt) => ({ status: 'granted', grant: takenGrant(request, token, sentAt) }),
+      {
+        finish: (attempt, writer, sentAt) => {
+          if (attempt instanceof Error) return;
+          if (attempt.status === 'granted') {
+            writer.own.add(acquisitionId);
+            this.#waiters.left(request);
+            this.#sweeper.wake();
+          } else if (attempt.status === 'contended' && enqueue && isWanted()) {
+            writer.own.add(acquisitionId);
+            this.#waiters.enqueued(request, call, sentAt);
           }
-        : undefined,
-      enqueue,
+        },
+        // A hold that is adopted is there, or the answer is no.
+        take:
+          request.adopts === undefined
+            ? {
+                request,
+                isWanted,
+                granted: (token, sentAt) => ({
+                  status: 'granted',
+                  grant: takenGrant(request, token, sentAt),
+                }),
+              }
+            : undefined,
+        enqueues: enqueue,
+      },
     );
     const writer = this.#writers.get(resource);
     writer?.attempting.add(acquisitionId);
-    let attempt: Attempt | QueueFullError;
+    let attempt: Attempt | SpentTokensError;
     try {
       attempt = await attempted;
     } catch (error) {
@@ -126,8 +138,12 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     } finally {
       writer?.attempting.delete(acquisitionId);
     }
-    if (attempt instanceof QueueFullError) throw attempt;
+    if (attempt instanceof Error) throw attempt;
     return attempt;
+  }
+
+  #withoutRoom(waiting: number): string {
+    return `${waiting} wait: one more does not fit into its record, which is bounded by ${this.#table.stateBound}`;
   }
 
   /**
@@ -177,13 +193,13 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
         if (!isKnown) decision.needsFresh = true;
         decision.abandon(acquisitionId);
       },
-      (_, writer) => {
-        writer.own.delete(acquisitionId);
-        this.#waiters.left(request);
+      {
+        finish: (_, writer) => {
+          writer.own.delete(acquisitionId);
+          this.#waiters.left(request);
+        },
+        priority: PRIORITIES.abandon,
       },
-      undefined,
-      false,
-      PRIORITIES.abandon,
     );
     const writer = this.#writers.get(resource);
     writer?.abandoned.add(acquisitionId);
@@ -204,7 +220,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
         decision.needsFresh = true;
         return ambiguous ? 'unknown' : 'not-held';
       },
-      (_, writer) => writer.own.delete(acquisitionId),
+      { finish: (_, writer) => void writer.own.delete(acquisitionId) },
     );
   }
 
@@ -224,7 +240,10 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    return this.#liveState(resource, await this.#table.snapshot([resource], [], unhurried(call)));
+    const limit = unhurried(call);
+    const snapshot = await this.#table.snapshot([resource], [], limit);
+    await this.#table.lookAt?.(resource, 'next', limit);
+    return this.#liveState(resource, snapshot);
   }
 
   async ping(call: Call): Promise<void> {
@@ -234,8 +253,9 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   async *#list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
     const pages = this.#table.list?.(prefix, unhurried(call)) ?? [];
     for await (const page of pages) {
-      for (const resource of page.rows.keys()) {
-        if (!resource.startsWith(prefix)) continue;
+      for (const [resource, row] of page.rows) {
+        // One record that something else has written does not hide the others.
+        if (!resource.startsWith(prefix) || row?.malformed !== undefined) continue;
         const state = this.#liveState(resource, page);
         if (state.holders.length + state.waiters.length > 0) yield state;
       }
@@ -267,13 +287,16 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
     this.#sweeper.stop();
     if (this.#waiters.hasBeaten) {
       // The request is a courtesy: without it other clients notice the end of this one by its silence.
-      await this.#table.leave(this.#client, ownLimit(LEAVE_LIMIT_MS)).catch(() => undefined);
+      const leaving = this.#table.leave(this.#client, ownLimit(LEAVE_LIMIT_MS));
+      await withTimeLimit(leaving.catch(ignore), LEAVE_LIMIT_MS, ignore);
     }
     await this.#table.close();
   }
 
   #liveState(resource: string, { rows, now, alive }: Snapshot): ResourceState {
-    return liveState(resource, rows.get(resource), { now: this.#table.now?.() ?? now, alive }, this.#client);
+    const row = rows.get(resource);
+    if (row?.malformed !== undefined) throw row.malformed;
+    return liveState(resource, row, { now: this.#table.now?.() ?? now, alive }, this.#client);
   }
 }
 

@@ -1,6 +1,8 @@
 export { freshVersion } from './fresh-version.ts';
 export type { LockRow } from './lock-row.ts';
+export { decodedOr, MalformedRecordError } from './malformed-record.ts';
 export {
+  type LookScope,
   type RecordTable,
   type RowConflict,
   type RowTake,
@@ -12,5 +14,6 @@ export {
 } from './record-table.ts';
 export { micros, type RowDecision } from './row-decision.ts';
 export { decodeState, encodeSole, encodeState } from './state-json.ts';
+export { SpentTokensError } from './spent-tokens-error.ts';
 export { createTableBackend } from './table-backend.ts';
 export { ownLimit, type TimeLimit, unhurried, URGENT, type Urgency } from './time-limit.ts';

@@ -24,7 +24,13 @@ const OWN_LIMIT_MS = 2_000;
 
 /** The limit of a call whose connection may wait until the releases and renewals of others have theirs. */
 export function unhurried(call: TimeLimit, urgency: Urgency = PATIENT): TimeLimit {
-  return { now: () => call.now(), deadline: call.deadline, urgency };
+  return {
+    now: () => call.now(),
+    get deadline() {
+      return call.deadline;
+    },
+    urgency,
+  };
 }
 
 /** The time limit of the backend's own requests. */

@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { presentMoment } from '../src/moment.ts';
+import { createRecordBackend } from '../src/record-backend.ts';
 import { Sightings } from '../src/sightings.ts';
 import { StoreClock } from '../src/store-clock.ts';
+import { call } from './fixture.ts';
+import { LocalStore } from './local-store.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance', 'Date'], now: 1_790_000_000_000 });
@@ -20,7 +23,7 @@ const SKEW_MS = 20;
 const second = 1_000_000;
 
 test('the end of a hold is behind the time of every server, also after the machine slept', () => {
-  const clock = new StoreClock({ stepMs: 1, skewMs: SKEW_MS });
+  const clock = new StoreClock({ stepMs: 1, skewMs: SKEW_MS }, 'records');
   clock.learn(5_000, presentMoment());
   expect(clock.endOf(second)).toBeGreaterThanOrEqual((5_000 + SKEW_MS) * 1_000 + second);
   sleep(3_000);
@@ -33,7 +36,7 @@ test('the end of a hold is behind the time of every server, also after the machi
 });
 
 test('a wall clock that was set forward delays ends until the next answer', () => {
-  const clock = new StoreClock({ stepMs: 1, skewMs: 0 });
+  const clock = new StoreClock({ stepMs: 1, skewMs: 0 }, 'records');
   clock.learn(5_000, presentMoment());
   sleep(3_600_000);
   expect(clock.endOf(0)).toBeGreaterThan(3_600_000_000);
@@ -61,4 +64,17 @@ test('what this process was granted counts from the sending of that write, by th
   sightings.answered(7);
   sleep(100);
   expect(see(second)).toBe(second - 140_000);
+});
+
+test('a hold that is found again counts for less than it has left: the clock that measured what passed may be slow', async () => {
+  const backend = createRecordBackend(new LocalStore());
+  const wanted = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;
+  await backend.attempt(wanted, false, call);
+  vi.advanceTimersByTime(5_000);
+  const again = await backend.attempt(wanted, false, call);
+  expect(again).toMatchObject({
+    status: 'granted',
+    grant: { validForMs: expect.closeTo(5_000 - 5_000 / 99, 3) },
+  });
+  await backend.close();
 });

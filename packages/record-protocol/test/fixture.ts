@@ -41,6 +41,7 @@ export async function acquire(
   for (;;) {
     const attempt = await backend.attempt(wanted, true, within);
     if (attempt.status === 'granted') return attempt.grant;
+    if (attempt.status === 'full') throw Object.assign(new Error('the queue is full'), { attempt });
     const grant = await backend.awaitTurn?.(wanted, within);
     if (grant !== undefined) return grant;
     if (within.now() >= within.deadline) throw new Error(`${wanted.acquisitionId} waited in vain`);

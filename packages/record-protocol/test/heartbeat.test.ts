@@ -8,6 +8,7 @@ function storeWithVersionsOfValues(): { readonly store: RecordStore; readonly va
   const store: RecordStore = {
     name: 'versions-of-values',
     maxValueBytes: 100_000,
+    clock: { stepMs: 1, skewMs: 0, endsHolds: false },
     read: async (keys) => ({ records: keys.map(() => undefined) }),
     write: async ({ value }: RecordWrite) => {
       values.push(Buffer.from(value ?? []).toString());
@@ -23,6 +24,6 @@ it('gives each heartbeat a value of its own, from which a store can make another
   const { store, values } = storeWithVersionsOfValues();
   const table = new StoreTable(store, 'locks/');
   const limit = { now: () => performance.now(), deadline: performance.now() + 1_000 };
-  for (let beat = 0; beat < 3; beat += 1) await table.beat('me', limit);
+  for (let beat = 0; beat < 3; beat += 1) await table.beat('me', limit, 3_000);
   expect(new Set(values).size).toBe(3);
 });

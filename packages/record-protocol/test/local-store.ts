@@ -14,14 +14,14 @@ export class Broken extends Error {}
 export class LocalStore implements RecordStore {
   readonly name = 'local';
   readonly maxValueBytes = 100_000;
-  readonly clock?: RecordClock;
+  readonly clock: RecordClock;
   readonly records = new Map<string, StoredRecord>();
   readonly requests: string[] = [];
   around: <T extends object>(what: string, execute: () => T) => Promise<T> = async (_, execute) => execute();
   #written = 0;
 
-  constructor(clock?: RecordClock) {
-    if (clock !== undefined) this.clock = clock;
+  constructor(clock: RecordClock = { stepMs: 1, skewMs: 0, endsHolds: false }) {
+    this.clock = clock;
   }
 
   read(keys: readonly string[]): Promise<RecordsRead> {
@@ -50,7 +50,10 @@ export class LocalStore implements RecordStore {
 
   #carryOut<T extends object>(what: string, execute: () => T): Promise<T> {
     this.requests.push(what);
-    const now = this.clock && Math.floor(Date.now() / this.clock.stepMs) * this.clock.stepMs;
+    const now =
+      this.clock.endsHolds === false
+        ? undefined
+        : Math.floor(Date.now() / this.clock.stepMs) * this.clock.stepMs;
     return this.around(what, () => ({ ...execute(), ...(now !== undefined && { now }) }));
   }
 }

@@ -48,7 +48,9 @@ test('a hold whose grant got no answer counts from the sending of that write, ho
   const backend = createRecordBackend(store);
   const wanted = request('a', 'exclusive', 1_000);
   let sentAt = 0;
-  store.around = async (_, execute) => {
+  store.around = async (what, execute) => {
+    // The read before the first write is answered.
+    if (sentAt === 0 && what.startsWith('read')) return execute();
     sentAt = performance.now();
     execute();
     throw new Broken();

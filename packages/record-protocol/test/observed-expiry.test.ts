@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { call, isContended, open, request, sleep, take, until } from './fixture.ts';
 import { MemoryStore, Records } from './memory-records.ts';
 
-describe('a hold in a store that tells no time', () => {
+describe('a hold in a store by whose time no hold ends', () => {
   it('ends for who has seen it unchanged for its ttl, and not sooner, whatever its age', async () => {
     const records = new Records();
     const holder = open(new MemoryStore(records));
@@ -92,7 +92,7 @@ describe('a hold in a store that tells no time', () => {
     await take(open(new MemoryStore(records)), request('a', { ttlMs: 60_000 }));
     const locks = createLocks(open(new MemoryStore(records)));
     const waiting = locks.lock('a').acquire({ waitMs: 400 });
-    await expect(waiting).rejects.toThrow(/records tells no time: .* give the backend a clock/);
+    await expect(waiting).rejects.toThrow(/seen it unchanged for its whole ttl.* expiry 'clock'/);
     await locks.close();
   });
 });

@@ -56,13 +56,13 @@ export function checkClient(client: unknown): RecognisedGlideClient {
     : { kind: 'standalone', client: client as GlideConnection };
 }
 
-export function closedError(): Error {
+function closedError(): Error {
   return invalidArgument('the GLIDE client is closed: pass one that is in use');
 }
 
 function notOurs(client: unknown): Error {
   return mustBe(
-    'the client',
+    'the client, which comes first,',
     'what GlideClient.createClient or GlideClusterClient.createClient of @valkey/valkey-glide gave',
     client,
   );

@@ -1,5 +1,5 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
-import { clientPort } from './client-port.ts';
+import { clientPort } from './glide-port.ts';
 import type { ValkeyGlideClient } from './clients.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-glide'; import { GlideClient } from '@valkey/valkey-glide';

@@ -1,12 +1,14 @@
-import type {
-  NodeSender,
-  RedisCommand,
-  RedisPort,
-  ShardSubscriptionEvents,
-  SideConnection,
-  SubscriptionEvents,
+import { clientClosedError } from '@locks/core/backend';
+import {
+  type NodeSender,
+  portPerClient,
+  type RedisCommand,
+  type RedisPort,
+  type ShardSubscriptionEvents,
+  type SideConnection,
+  type SubscriptionEvents,
 } from '@locks/redis-protocol';
-import { closedError } from './check-client.ts';
+import { checkClient } from './check-client.ts';
 import {
   type CommandOptions,
   DECODE_STRINGS,
@@ -15,6 +17,7 @@ import {
   type GlideConnection,
   type RecognisedGlideClient,
   toMasterOf,
+  type ValkeyGlideClient,
 } from './clients.ts';
 import { isMigrating } from './migration.ts';
 import { replyErrorOf } from './reply-error.ts';
@@ -55,8 +58,12 @@ export class GlidePort implements RedisPort {
 
   /** Sends within the window, and rejects with the words of the server. */
   protected async sendWith(options: CommandOptions, command: RedisCommand): Promise<unknown> {
-    if (this.#client.isClosed) throw closedError();
+    if (this.#client.isClosed) throw clientClosedError();
     return await this.#window.run(() => this.#client.customCommand(command, options)).catch(throwReply);
+  }
+
+  isClientClosed(): boolean {
+    return this.#client.isClosed;
   }
 
   masters(): Promise<readonly NodeSender[]> {
@@ -149,3 +156,12 @@ export function portOf(recognised: RecognisedGlideClient): GlidePort {
     ? new GlideClusterPort(recognised.client)
     : new GlidePort(recognised.client);
 }
+
+/**
+ * The port of a client that functions are called with.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export const clientPort: (client: ValkeyGlideClient) => GlidePort = portPerClient((client) =>
+  portOf(checkClient(client)),
+);

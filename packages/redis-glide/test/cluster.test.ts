@@ -38,7 +38,7 @@ describe('a cluster through GLIDE', () => {
     );
     expect(renewalStatuses).toEqual(names.map(() => ({ status: 'held' })));
     const listed = [];
-    for await (const { resource } of a.backend.list?.('resource-', call) ?? []) listed.push(resource);
+    for await (const { name } of a.backend.list?.('resource-', call) ?? []) listed.push(name);
     expect(listed.sort()).toEqual([...names].sort());
     const queued = await Promise.all(names.map((name) => b.queue(request(name))));
     for (const grant of grants) expect(await a.backend.release(grant, call)).toBe('released');
@@ -66,7 +66,7 @@ describe('a cluster through GLIDE', () => {
 
   it('keeps leases through the migration of their slot, and loses no waiter', async () => {
     const name = fresh();
-    const slot = slotOf(`lock:${name}`);
+    const slot = slotOf(`lock::${name}`);
     const source = await cluster.slotOwner(slot);
     const to = await cluster.slotOwner((slot + 8192) % 16384);
     expect(to.port).not.toBe(source.port);
@@ -80,7 +80,7 @@ describe('a cluster through GLIDE', () => {
     await cluster.migrateSlot(slot, to, {
       beforeKeys: renewed,
       // The lock key is still here, the token key and the queue are there.
-      first: (key) => key !== `lock:${name}`,
+      first: (key) => key !== `lock::${name}`,
       between: async () => {
         await renewed();
         expect(await a.backend.release(grant, call)).toBe('released');
@@ -94,7 +94,7 @@ describe('a cluster through GLIDE', () => {
 
   it('goes on after the failover of a master', async () => {
     const name = fresh();
-    const slot = slotOf(`lock:${name}`);
+    const slot = slotOf(`lock::${name}`);
     const master = await cluster.slotOwner(slot);
     const grant = await a.take(name, 60_000);
     await master.command('WAIT', 1, 2000);

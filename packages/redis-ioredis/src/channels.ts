@@ -1,3 +1,4 @@
+import { shareListener } from '@locks/core/backend';
 import { type ChannelConnection, type ChannelEvents, refusedLogin } from '@locks/redis-protocol';
 import type { Redis } from 'ioredis';
 import type { IoredisSubscriber } from './subscriber.ts';
@@ -21,12 +22,12 @@ export function openChannels(
   connection.on(isSharded ? 'smessage' : 'message', events.message);
   let isReady = false;
   let isClosed = false;
+  let stop = (): void => undefined;
   const close = (): void => {
     isClosed = true;
-    client.off('end', clientEnded);
+    stop();
     connection.disconnect();
   };
-  let clientEnded = (): void => undefined;
   const ready = new Promise<void>((resolve, reject) => {
     const lost = (error: Error = new Error('the subscriber has ended')): void => {
       reject(refusedLogin(error) ?? error);
@@ -37,8 +38,7 @@ export function openChannels(
     connection.on('error', lost);
     connection.on('end', lost);
     // The connection is closed with its client: alone it would keep the process alive.
-    clientEnded = () => lost();
-    client.on('end', clientEnded);
+    stop = shareListener(client, 'end', () => lost());
     // A sharded channel belongs to another node: this one refused it, or took it away.
     connection.on('moved', () => lost(new Error('MOVED')));
     connection.connect().then(() => {

@@ -56,12 +56,16 @@ export function checkClient(client: unknown): asserts client is IoredisClient {
   }
 }
 
-export function endedError(): Error {
+function endedError(): Error {
   return invalidArgument(
     'the ioredis client has ended (quit or disconnect was called, or its retryStrategy gave up): pass one that is in use',
   );
 }
 
 function notOurs(client: unknown): Error {
-  return mustBe('the client', "a Redis or Cluster of ioredis, as new Redis('redis://…') gives", client);
+  return mustBe(
+    'the client, which comes first,',
+    "a Redis or Cluster of ioredis, as new Redis('redis://…') gives",
+    client,
+  );
 }

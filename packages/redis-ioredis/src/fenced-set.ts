@@ -1,6 +1,6 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
 import type { IoredisClient } from './check-client.ts';
-import { portOf } from './port-of.ts';
+import { portOf } from './ioredis-port.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-ioredis'; import { Redis } from 'ioredis';
 // setup: const redis = new Redis(); const locks = createLocks(redisBackend(redis)); declare function render(): Promise<string>;

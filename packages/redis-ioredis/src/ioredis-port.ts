@@ -1,15 +1,17 @@
 import { errorMonitor } from 'node:events';
 import type { Writable } from 'node:stream';
+import { clientClosedError, shareListener } from '@locks/core/backend';
 import {
   LoginWatch,
+  portPerClient,
   type RedisCommand,
   type RedisPort,
   type ShardSubscriptionEvents,
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
-import { type Cluster, Command, type Redis } from 'ioredis';
-import { endedError } from './check-client.ts';
+import { type Cluster, Command, type Redis, type RedisOptions } from 'ioredis';
+import { checkClient, type IoredisClient } from './check-client.ts';
 import { endWith, type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
 type Client = Redis | Cluster;
@@ -30,8 +32,11 @@ export class IoredisPort implements RedisPort {
   readonly cluster: boolean;
   readonly keyPrefix: string;
   reconnects = 0;
+  readonly repeatsRefused: boolean;
   readonly #client: Client;
   readonly #opened = new Set<() => void>();
+  /** Each ends a listener. */
+  readonly #listening = new Set<() => void>();
   readonly #onLost = (): void => {
     this.reconnects++;
     // The client emits an error only where its user listens to errors.
@@ -39,6 +44,7 @@ export class IoredisPort implements RedisPort {
     if (errored) this.#onError(errored);
   };
   readonly #login = new LoginWatch();
+  #isClientClosed: boolean | undefined;
   readonly #onError = (error: unknown): void => {
     if (this.#client.status !== 'ready') this.#login.failed(error);
   };
@@ -50,42 +56,72 @@ export class IoredisPort implements RedisPort {
     this.#corked = undefined;
   };
   readonly #onNode = (node: Redis): void => {
-    node.on('close', this.#onLost);
+    const end = shareListener(node, 'close', this.#onLost);
+    this.#listening.add(end);
+    // A node that has left the cluster is not kept.
+    const forget = shareListener(node, 'end', () => {
+      forget();
+      end();
+      this.#listening.delete(end);
+      this.#listening.delete(forget);
+    });
+    this.#listening.add(forget);
   };
 
   constructor(client: Client) {
     this.#client = client;
     this.cluster = client.isCluster;
     this.keyPrefix = client.options.keyPrefix ?? '';
-    client.on('close', this.#onLost);
-    client.on('ready', this.#login.accepted);
+    const { reconnectOnError, redisOptions } = client.options as RedisOptions & {
+      readonly redisOptions?: RedisOptions;
+    };
+    this.repeatsRefused = Boolean(reconnectOnError ?? redisOptions?.reconnectOnError);
+    this.#listen('close', this.#onLost);
+    this.#listen('ready', this.#login.accepted);
     // `errorMonitor` is used, since a listener for errors would keep the client from printing errors that its user does not
     // listen to.
-    client.on(errorMonitor as unknown as 'error', this.#onError);
+    this.#listen(errorMonitor, this.#onError);
     if (!isCluster(client)) return;
-    client.on('+node', this.#onNode);
-    client.on('node error', this.#onError);
+    this.#listen('+node', this.#onNode);
+    this.#listen('node error', this.#onError);
     for (const node of client.nodes()) this.#onNode(node);
   }
 
+  #listen(event: string | symbol, listener: (...args: never[]) => void): void {
+    this.#listening.add(shareListener(this.#client, event, listener));
+  }
+
   // `sendCommand` skips the option objects and wrappers of the client's own methods. Keys have their prefix already.
-  send(_key: string, command: RedisCommand): Promise<unknown> {
-    return this.#client.status === 'ready' ? this.#send(command) : this.#whenReady(() => this.#send(command));
+  send(_key: string, command: RedisCommand, source?: string): Promise<unknown> {
+    const send = (): Promise<unknown> => this.#send(command, this.repeatsRefused ? source : undefined);
+    return this.#client.status === 'ready' ? send() : this.#whenReady(send);
   }
 
   /** Returns the answer of a client that is not ready: it may become ready, unless it has ended or its login is refused. */
   async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
-    if (this.#client.status === 'end') throw this.#login.ended ?? endedError();
+    if (this.isClientClosed()) throw clientClosedError();
+    if (this.#client.status === 'end') throw this.#login.ended ?? clientClosedError();
     return this.#login.outcomeOf(send);
+  }
+
+  isClientClosed(): boolean {
+    // The flag is missing in the types of ioredis. A closed `Cluster` goes on from the status `end` to `close`.
+    const client: unknown = this.#client;
+    const { status, manuallyClosing } = client as { status: string; manuallyClosing?: boolean };
+    if (this.cluster) return manuallyClosing === true && (status === 'end' || status === 'close');
+    if (status !== 'end') return false;
+    // An error of the connection before the end means that the client has given up by itself; later ones mean nothing.
+    return (this.#isClientClosed ??= this.#login.ended === undefined);
   }
 
   connectionError(): unknown {
     return this.#client.status === 'ready' ? undefined : this.#login.lastError;
   }
 
-  #send(command: RedisCommand): Promise<unknown> {
+  #send(command: RedisCommand, source: string | undefined): Promise<unknown> {
     this.#cork();
     const sent = this.#commandOf(command);
+    if (source !== undefined) this.#repeatWith(sent, command, source);
     if (!this.cluster) return this.#client.sendCommand(sent) as Promise<unknown>;
     const { reject } = sent;
     const answer = this.#client.sendCommand(sent) as Promise<unknown>;
@@ -93,6 +129,19 @@ export class IoredisPort implements RedisPort {
     const redirect = sent.reject;
     sent.reject = (error) => (error.message.startsWith('TRYAGAIN') ? reject : redirect).call(sent, error);
     return answer;
+  }
+
+  /**
+   * Lets a script be sent again with its source. With `reconnectOnError: () => 2` the client connects anew after `NOSCRIPT` and sends the
+   * same command again: by its hash the script would be unknown each time.
+   */
+  #repeatWith(sent: Command, [, , ...rest]: RedisCommand, source: string): void {
+    const write = sent.toWritable.bind(sent);
+    let sendings = 0;
+    sent.toWritable = (socket) => {
+      sendings += 1;
+      return sendings === 1 ? write(socket) : this.#commandOf(['EVAL', source, ...rest]).toWritable(socket);
+    };
   }
 
   // The client makes a system call for each command, which is most of the cost when many locks are taken at once. So
@@ -192,14 +241,8 @@ export class IoredisPort implements RedisPort {
   close(): Promise<void> {
     for (const close of this.#opened) close();
     this.#opened.clear();
-    this.#client.off('close', this.#onLost);
-    this.#client.off('ready', this.#login.accepted);
-    this.#client.off(errorMonitor as unknown as 'error', this.#onError);
-    if (isCluster(this.#client)) {
-      this.#client.off('+node', this.#onNode);
-      this.#client.off('node error', this.#onError);
-      for (const node of this.#client.nodes()) node.off('close', this.#onLost);
-    }
+    for (const end of this.#listening) end();
+    this.#listening.clear();
     return Promise.resolve();
   }
 }
@@ -207,3 +250,13 @@ export class IoredisPort implements RedisPort {
 function isCluster(client: Client): client is Cluster {
   return client.isCluster;
 }
+
+/**
+ * The port of a client that functions are called with.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export const portOf: (client: IoredisClient) => IoredisPort = portPerClient((client) => {
+  checkClient(client);
+  return new IoredisPort(client as unknown as Client);
+});

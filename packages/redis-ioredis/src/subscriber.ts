@@ -1,3 +1,4 @@
+import { shareListener } from '@locks/core/backend';
 import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
 import type { Cluster, Redis } from 'ioredis';
 
@@ -62,11 +63,9 @@ export function endWith(client: Redis | Cluster, connection: Redis | Cluster): (
   const ready = (): void => {
     if (connection.status === 'end') connection.connect().catch(() => undefined); // The client tries again.
   };
-  client.on('end', end);
-  client.on('ready', ready);
+  const endings = [shareListener(client, 'end', end), shareListener(client, 'ready', ready)];
   return () => {
-    client.off('end', end);
-    client.off('ready', ready);
+    for (const stop of endings) stop();
     end();
   };
 }
@@ -96,8 +95,9 @@ export function openShardSubscriber(
     connection.disconnect();
   };
   const ready = new Promise<void>((resolve, reject) => {
+    let stop = (): void => undefined;
     const lost = (error: Error = new Error('the subscriber has ended')): void => {
-      node.off('end', lost);
+      stop();
       reject(refusedLogin(error) ?? error);
       if (closed) return;
       close();
@@ -106,7 +106,7 @@ export function openShardSubscriber(
     connection.on('error', lost);
     connection.on('end', lost);
     // The connection is closed with its node: alone it would keep the process alive.
-    node.on('end', lost);
+    stop = shareListener(node, 'end', () => lost());
     // The channel belongs to another node: this one refused it, which version 5 of the client reports in no other way, or took
     // it away, which that version reports as an error.
     connection.on('moved', () => lost(new Error('MOVED')));

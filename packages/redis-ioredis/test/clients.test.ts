@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import { createLocks } from '@locks/core';
 import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
 import {
+  expectOneListener,
   meetBehindKeyPrefix,
   testRefusedClients,
   useEveryReply,
@@ -51,7 +53,7 @@ describe('what is not a usable client', () => {
     const ended = once(client, 'end');
     await client.quit();
     await ended;
-    await expect(backend.attempt(request('x'), true, call)).rejects.toEqual(invalid);
+    await expect(backend.attempt(request('x'), true, call)).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
     expect(() => redisBackend(client)).toThrow(invalid);
   });
 
@@ -82,6 +84,34 @@ describe('options of the client', () => {
   ])('works with %s', async (what, options) => {
     await using a = participant(redis, {}, options);
     await useEveryReply(a, `with-${what}`);
+  });
+
+  it('works where the client sends every refused command again, and the server does not know the scripts', async () => {
+    await redis.command('SCRIPT', 'FLUSH');
+    await using a = participant(redis, {}, { reconnectOnError: () => 2 });
+    await useEveryReply(a, 'repeated');
+    await redis.command('SCRIPT', 'FLUSH');
+    await useEveryReply(a, 'repeated after a flush');
+  });
+
+  it('has one listener of ours for each event, for however many backends, and none after their end', async () => {
+    const client = new Redis(redis.port);
+    await once(client, 'ready');
+    await expectOneListener(client, 12, () => redisBackend(client));
+    client.disconnect();
+  });
+
+  it('names no value of the application in a timeout, and gives no advice on a ttl that its key has not', async () => {
+    await redis.command('SET', 'config', '{"password":"hunter2"}');
+    const client = new Redis(redis.port);
+    const locks = createLocks(redisBackend(client, { prefix: '' }));
+    const waiting = locks.lock('config').acquire({ waitMs: 300, ttlMs: 60_000 });
+    const error = (await waiting.catch((thrown: unknown) => thrown)) as Error;
+    expect(error).toMatchObject({ code: 'LOCK_TIMEOUT' });
+    expect(error.message).toContain('held by another program.');
+    expect(error.message).not.toMatch(/hunter2|ttlMs/);
+    await locks.close();
+    client.disconnect();
   });
 
   it('puts keys and channel behind its key prefix', async () => {

@@ -2,7 +2,7 @@ import type { SlotEntry } from '@locks/core/backend';
 import { type RedisServer, startRedis } from '@locks/test-servers';
 import { Cluster, Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fencedSet, type IoredisClient, redisRecord } from '../src/index.ts';
+import { fencedSet, type IoredisClient, redisSlots } from '../src/index.ts';
 
 let redis: RedisServer;
 
@@ -38,16 +38,19 @@ const done: SlotEntry = {
 
 it("keeps a record of once where the client's keyPrefix says, and that of other locks under a key of its own", async () => {
   const client = new Redis({ port: redis.port, host: '127.0.0.1', keyPrefix: 'app:' });
-  const record = redisRecord(client);
-  expect(await record.read('invoices')).toBeUndefined();
-  expect(await record.write('invoices', done)).toBe(true);
-  expect(await record.read('invoices')).toEqual(done);
+  const slots = redisSlots(client);
+  const first = await slots.read('invoices');
+  expect(first.entry).toBeUndefined();
+  // The server is on this machine.
+  expect(Math.abs((first.storeTime ?? 0) - Date.now())).toBeLessThan(10_000);
+  expect(await slots.write('invoices', done)).toBe(true);
+  expect((await slots.read('invoices')).entry).toEqual(done);
   expect(JSON.parse(String(await redis.command('GET', 'app:once:invoices')))).toMatchObject({ version: 1 });
-  await expect(record.write('invoices', { ...done, token: done.token - 1n })).rejects.toMatchObject({
+  await expect(slots.write('invoices', { ...done, token: done.token - 1n })).rejects.toMatchObject({
     code: 'LOCK_LOST',
   });
-  const other = redisRecord(client, { prefix: 'tenant:' });
-  expect(await other.read('invoices')).toBeUndefined();
+  const other = redisSlots(client, { prefix: 'tenant:' });
+  expect((await other.read('invoices')).entry).toBeUndefined();
   await other.write('invoices', { ...done, token: 1n });
   expect(await redis.command('EXISTS', 'app:once|tenant:|invoices')).toBe(1);
   client.disconnect();
@@ -58,15 +61,15 @@ it('refuses a record of a newer version, and reads one that was written before t
   const { token, ...entry } = done;
   await client.set('once:old', JSON.stringify({ ...entry, token: String(token) }));
   await client.set('once:new', JSON.stringify({ ...entry, token: String(token), version: 2 }));
-  expect(await redisRecord(client).read('old')).toEqual(done);
-  await expect(redisRecord(client).read('new')).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
+  expect((await redisSlots(client).read('old')).entry).toEqual(done);
+  await expect(redisSlots(client).read('new')).rejects.toMatchObject({ code: 'LOCK_UNSUPPORTED' });
   client.disconnect();
 });
 
-it('refuses for a record, at once, what is no client, or one that reads from replicas', () => {
+it('refuses for a slots, at once, what is no client, or one that reads from replicas', () => {
   const replicas = new Cluster([], { scaleReads: 'slave', lazyConnect: true });
   for (const client of ['redis://localhost', replicas])
-    expect(() => redisRecord(client as unknown as IoredisClient)).toThrow(
+    expect(() => redisSlots(client as unknown as IoredisClient)).toThrow(
       expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
     );
 });

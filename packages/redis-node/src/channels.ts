@@ -1,3 +1,4 @@
+import { shareListener } from '@locks/core/backend';
 import type { ChannelConnection, ChannelEvents } from '@locks/redis-protocol';
 import { endClient, type RecognisedClient, type SentinelClient, type StandaloneClient } from './clients.ts';
 import { type NodeRedisSubscriber, orRefusal, persistent } from './subscriber.ts';
@@ -21,7 +22,7 @@ function throughClient(
   const heard = (text: string, channel: string): void => message(channel, text);
   const channels = new Set<string>();
   const close = (): void => {
-    client.off('ready', moved);
+    stop();
     for (const channel of channels) void remove(channel).catch(() => undefined);
   };
   // Messages from before may have been missed.
@@ -34,7 +35,7 @@ function throughClient(
     // A client that has ended has no subscription.
     if (client.isOpen) await client.unsubscribe(channel, heard);
   };
-  client.on('ready', moved);
+  const stop = shareListener(client, 'ready', moved);
   return {
     ready: Promise.resolve(),
     close,

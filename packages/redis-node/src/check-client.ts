@@ -26,5 +26,9 @@ export function checkClient(client: unknown): RecognisedClient {
 }
 
 function notOurs(client: unknown): Error {
-  return mustBe('the client', 'what createClient, createSentinel or createCluster of redis gave', client);
+  return mustBe(
+    'the client, which comes first,',
+    'what createClient, createSentinel or createCluster of redis gave',
+    client,
+  );
 }

@@ -24,6 +24,7 @@ type ChannelListener = (message: string, channel: string) => void;
 interface Emitter {
   on(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
   off(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
+  removeListener(event: string | symbol, listener: (...args: unknown[]) => void): unknown;
 }
 
 interface Connectable extends Emitter {

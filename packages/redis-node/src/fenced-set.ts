@@ -1,6 +1,6 @@
 import { type FencedSetOptions, fencedSetThrough } from '@locks/redis-protocol';
 import type { NodeRedisClient } from './clients.ts';
-import { portOf } from './port-of.ts';
+import { portOf } from './node-redis-port.ts';
 
 // setup: import { createLocks } from '@locks/core'; import { fencedSet, redisBackend } from '@locks/redis-node'; import { createClient } from 'redis';
 // setup: const client = createClient(); const locks = createLocks(redisBackend(client)); declare function render(): Promise<string>;

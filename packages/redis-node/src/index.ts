@@ -1,10 +1,10 @@
 export { redisBackend, type NodeRedisClient } from './redis-backend.ts';
 export { functionLibrary } from '@locks/redis-protocol';
 export { fencedSet } from './fenced-set.ts';
-export { redisRecord, redisResults } from './once-record.ts';
+export { redisSlots, redisResults } from './slot-store.ts';
 export type {
   FencedSetOptions,
   RedisBackendOptions,
   RedisCapabilities,
-  RedisRecordOptions,
+  RedisSlotsOptions,
 } from '@locks/redis-protocol';

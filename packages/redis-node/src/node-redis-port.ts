@@ -1,14 +1,23 @@
 import { errorMonitor } from 'node:events';
-import { invalidArgument } from '@locks/core/backend';
+import { clientClosedError, invalidArgument, shareListener } from '@locks/core/backend';
 import {
   LoginWatch,
+  portPerClient,
   type RedisCommand,
   type RedisPort,
   type ShardSubscriptionEvents,
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
-import { type ClusterClient, COMMAND_OPTIONS, endClient, isReady, type RecognisedClient } from './clients.ts';
+import { checkClient } from './check-client.ts';
+import {
+  type ClusterClient,
+  COMMAND_OPTIONS,
+  endClient,
+  isReady,
+  type NodeRedisClient,
+  type RecognisedClient,
+} from './clients.ts';
 import { type NodeRedisSubscriber, openShardSubscriber, openSubscriber, orRefusal } from './subscriber.ts';
 
 /** The events that report a lost connection. */
@@ -47,7 +56,16 @@ export class NodeRedisPort implements RedisPort {
     else this.#login.lastError = failure;
   };
   readonly #opened = new Set<() => void>();
+  /** Each ends a listener. */
+  readonly #listening: readonly (() => void)[];
   #isClosed = false;
+  #isClientClosed: boolean | undefined;
+  /** Whether the client was ever open: one that is not was never connected, or closed. */
+  #wasOpen: boolean;
+  readonly #accepted = (): void => {
+    this.#wasOpen = true;
+    this.#login.accepted();
+  };
   #sentThisTurn = 0;
   readonly #delayed: (() => void)[] = [];
   readonly #nextTurn = (): void => {
@@ -67,9 +85,12 @@ export class NodeRedisPort implements RedisPort {
     }
     this.keyPrefix = keyPrefix;
     const { client, kind } = recognised;
-    for (const event of LOST_EVENTS[kind]) client.on(event, this.#onLost);
-    for (const event of ERROR_EVENTS[kind]) client.on(event, this.#onError);
-    client.on(READY_EVENTS[kind], this.#login.accepted);
+    this.#listening = [
+      ...LOST_EVENTS[kind].map((event) => shareListener(client, event, this.#onLost)),
+      ...ERROR_EVENTS[kind].map((event) => shareListener(client, event, this.#onError)),
+      shareListener(client, READY_EVENTS[kind], this.#accepted),
+    ];
+    this.#wasOpen = client.isOpen;
   }
 
   // The function is not async, to save a promise for each command.
@@ -89,8 +110,19 @@ export class NodeRedisPort implements RedisPort {
   }
 
   async #whenReady(send: () => Promise<unknown>): Promise<unknown> {
-    if (!this.#recognised.client.isOpen) throw this.#login.ended ?? notConnected();
+    if (!this.#recognised.client.isOpen) throw this.#closedError();
     return this.#login.outcomeOf(send);
+  }
+
+  isClientClosed(): boolean {
+    if (!this.#wasOpen || this.#recognised.client.isOpen) return false;
+    // An error of the connection before the end means that the client has given up by itself; later ones mean nothing.
+    return (this.#isClientClosed ??= this.#login.ended === undefined);
+  }
+
+  #closedError(): Error {
+    if (this.isClientClosed()) return clientClosedError();
+    return this.#login.ended ?? notConnected();
   }
 
   connectionError(slot?: number): unknown {
@@ -104,7 +136,7 @@ export class NodeRedisPort implements RedisPort {
     const recognised = this.#recognised;
     if (recognised.kind !== 'cluster') return [(command) => this.send('', command)];
     const { client } = recognised;
-    if (!client.isOpen) throw this.#login.ended ?? notConnected();
+    if (!client.isOpen) throw this.#closedError();
     return client.masters.map((master) => async (command: RedisCommand) => {
       forgetClosedNodes(client);
       const node = await client.nodeClient(master);
@@ -174,10 +206,7 @@ export class NodeRedisPort implements RedisPort {
     this.#isClosed = true;
     for (const close of this.#opened) close();
     this.#opened.clear();
-    const { client, kind } = this.#recognised;
-    for (const event of LOST_EVENTS[kind]) client.off(event, this.#onLost);
-    for (const event of ERROR_EVENTS[kind]) client.off(event, this.#onError);
-    client.off(READY_EVENTS[kind], this.#login.accepted);
+    for (const end of this.#listening) end();
     return Promise.resolve();
   }
 }
@@ -213,3 +242,12 @@ function forgetClosedNodes(client: ClusterClient): void {
     if (node.client?.isOpen === false && node.connectPromise === undefined) node.client = undefined;
   }
 }
+
+/**
+ * The port of a client that functions are called with.
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT`
+ */
+export const portOf: (client: NodeRedisClient) => NodeRedisPort = portPerClient(
+  (client) => new NodeRedisPort(checkClient(client)),
+);

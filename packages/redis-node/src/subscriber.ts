@@ -1,4 +1,5 @@
 import { errorMonitor } from 'node:events';
+import { shareListener } from '@locks/core/backend';
 import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
 import { endClient, type RecognisedClient, type StandaloneClient } from './clients.ts';
 
@@ -34,14 +35,14 @@ function throughClient(
   const restored = (): void => {
     if (listening) events.restored();
   };
-  for (const event of RESTORED_EVENTS[kind]) client.on(event, restored);
+  const endings = RESTORED_EVENTS[kind].map((event) => shareListener(client, event, restored));
   const subscribed = client.subscribe(channel, heard);
   const ready = orRefusal(client, subscribed).then(() => {
     listening = true;
   });
   const close = (): void => {
     listening = false;
-    for (const event of RESTORED_EVENTS[kind]) client.off(event, restored);
+    for (const end of endings) end();
     // The unsubscribe follows the end of the subscribe, which would open the connection again. A client that has ended has no
     // subscription.
     subscribed
@@ -149,11 +150,11 @@ export async function orRefusal(
       if (refusal !== undefined) reject(refusal);
     };
   });
-  client.on(errorMonitor, onError);
+  const stop = shareListener(client, errorMonitor, onError);
   try {
     await Promise.race([connected, refused]);
   } finally {
-    client.off(errorMonitor, onError);
+    stop();
   }
 }
 

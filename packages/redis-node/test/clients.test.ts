@@ -9,6 +9,7 @@ import {
   startRedis,
 } from '@locks/test-servers';
 import {
+  expectOneListener,
   meetBehindKeyPrefix,
   testRefusedClients,
   useEveryReply,
@@ -74,6 +75,13 @@ describe('options of the client', () => {
     const client = await createClient({ url: redis.url, ...options } as object).connect();
     await using a = new Participant(redisBackend(client), () => client.destroy());
     await useEveryReply(a, title);
+  });
+
+  it('has one listener of ours for each event, for however many backends, and none after their end', async () => {
+    const client = createClient({ url: redis.url });
+    await client.connect();
+    await expectOneListener(client, 12, () => redisBackend(client));
+    client.destroy();
   });
 
   it('puts keys and channel behind its key prefix', async () => {

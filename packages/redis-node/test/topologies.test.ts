@@ -50,7 +50,7 @@ describe.each([
     );
     expect(renewalStatuses).toEqual(names.map(() => ({ status: 'held' })));
     const listed = [];
-    for await (const { resource } of a.backend.list?.('resource-', call) ?? []) listed.push(resource);
+    for await (const { name } of a.backend.list?.('resource-', call) ?? []) listed.push(name);
     expect(listed.sort()).toEqual([...names].sort());
     const queued = await Promise.all(names.map((name) => b.queue(request(name))));
     for (const grant of grants) expect(await a.backend.release(grant, call)).toBe('released');
@@ -78,7 +78,7 @@ describe.each([
 
   it('keeps leases through the migration of their slot, and loses no waiter', async () => {
     const name = fresh();
-    const slot = slotOf(`lock:${name}`);
+    const slot = slotOf(`lock::${name}`);
     const source = await cluster.slotOwner(slot);
     const to = await cluster.slotOwner((slot + 8192) % 16384);
     expect(to.port).not.toBe(source.port);
@@ -92,7 +92,7 @@ describe.each([
     await cluster.migrateSlot(slot, to, {
       beforeKeys: renewed,
       // The lock key is still here, the token key and the queue are there.
-      first: (key) => key !== `lock:${name}`,
+      first: (key) => key !== `lock::${name}`,
       between: async () => {
         await renewed();
         expect(await a.backend.release(grant, call)).toBe('released');
@@ -106,7 +106,7 @@ describe.each([
 
   it('goes on after the failover of a master', async () => {
     const name = fresh();
-    const slot = slotOf(`lock:${name}`);
+    const slot = slotOf(`lock::${name}`);
     const master = await cluster.slotOwner(slot);
     const grant = await a.take(name, 60_000);
     await master.command('WAIT', 1, 2000);
@@ -149,7 +149,7 @@ describe('a cluster client of node-redis whose clients of nodes are closed', () 
     );
     await closeNodes();
     const listed: string[] = [];
-    for await (const { resource } of backend.list?.('resource-', call) ?? []) listed.push(resource);
+    for await (const { name } of backend.list?.('resource-', call) ?? []) listed.push(name);
     expect(listed.sort()).toEqual([...names].sort());
   });
 });

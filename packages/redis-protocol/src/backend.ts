@@ -12,12 +12,14 @@ import {
   type RenewItem,
   type ResourceState,
   type RenewalStatus,
+  type StoreLayout,
 } from '@locks/core/backend';
 import { warnOfEviction } from './eviction.ts';
 import { withFunctions } from './functions.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
-import { holdersKey, keysOf, type ResourceKeys } from './keys.ts';
+import { holdersKey, type ResourceKeys } from './keys.ts';
+import { redisLayout } from './layout.ts';
 import { type EnqueueParams, RedisLocalWaiters } from './local-waiters.ts';
 import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
@@ -34,6 +36,7 @@ import {
   decodeResize,
   type RedisHandOff,
 } from './replies.ts';
+import { refuseQueued } from './reply-shape.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
 import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
@@ -47,13 +50,13 @@ const capabilities = {
   order: 'fifo',
   fencing: 'volatile',
   ttl: { minMs: 50, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The capabilities in a cluster, where names are in different slots, so no step takes several. */
 const clusterCapabilities = {
   ...capabilities,
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the Redis backends; in a cluster without `many`. */
@@ -68,30 +71,39 @@ export function createRedisBackend(
   options: RedisBackendOptions = {},
 ): LockBackend<RedisCapabilities> {
   const checked = checkOptions(options, port.keyPrefix, port.cluster);
-  return new RedisBackend(checked.functions ? withFunctions(port) : port, checked);
+  if (!checked.functions) return new RedisBackend(port, checked);
+  const { calling, load } = withFunctions(port);
+  return new RedisBackend(calling, checked, load);
 }
 
 class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities: RedisCapabilities;
+  readonly isClientClosed?: (() => boolean) | undefined;
   readonly attemptMany?: (
     requests: readonly AcquireRequest[],
     call: Call,
   ) => Promise<readonly Grant[] | undefined>;
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
+  readonly #layout: StoreLayout;
   readonly #waiters: RedisLocalWaiters;
   readonly #replicas: Replicas | undefined;
   readonly #releases: RedisRelease;
+  readonly #loadFunctions: (() => Promise<void>) | undefined;
   #isEvictionChecked = false;
 
-  constructor(port: RedisPort, options: CheckedRedisOptions) {
+  /** @param loadFunctions - loads the library, where functions take the place of scripts */
+  constructor(port: RedisPort, options: CheckedRedisOptions, loadFunctions?: () => Promise<void>) {
     this.name = port.name;
     this.capabilities = port.cluster ? clusterCapabilities : capabilities;
     if (!port.cluster) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
+    this.isClientClosed = port.isClientClosed?.bind(port);
     this.#port = port;
     this.#options = options;
+    this.#loadFunctions = loadFunctions;
+    this.#layout = redisLayout(port, options.prefix);
     this.#waiters = new RedisLocalWaiters(port, options);
     this.#replicas = options.minReplicas > 0 ? new Replicas(port, options) : undefined;
     this.#releases = new RedisRelease(port);
@@ -99,14 +111,19 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
-    const keys = keysOf(this.#options.prefix, request.resource);
+    if (!this.#layout.isKnown) {
+      await this.#layout.check();
+      // The request was abandoned meanwhile: its command would come after the abandon.
+      if (isOver(call)) return { status: 'contended' };
+    }
+    const keys = this.#options.lockKeys.of(request.resource);
     const sentAt = call.now();
     const { reconnects } = this.#port;
     const enqueueParams = enqueue ? this.#waiters.register(request, keys.slot, sentAt) : undefined;
     const command = this.#acquireCommand(request, keys, enqueueParams);
     let encoded: unknown;
     try {
-      encoded = await this.#port.send(keys.lock, command);
+      encoded = await this.#port.send(keys.lock, command, scripts.acquire.source);
     } catch (error) {
       undoLate(error, () => this.abandon(request, call));
       if (isOver(call)) throw error;
@@ -142,7 +159,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       case 'full':
         return { status: this.#waiters.onRefused(request) ? 'contended' : 'full' };
       case 'conflict':
-        this.#waiters.onRefused(request);
+        // The limit may have been changed for all waiters, this one among them.
+        if (this.#waiters.onRefused(request)) return { status: 'contended' };
         return { status: 'conflict', with: reply.with };
       case 'contended':
         return { status: 'contended' };
@@ -201,7 +219,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     const { acquisitionId, resource } = request;
     this.#waiters.forget(request);
-    const keys = keysOf(this.#options.prefix, resource);
+    const keys = this.#options.lockKeys.of(resource);
     const { replyAddress } = this.#waiters.subscription;
     const args = [acquisitionId, replyAddress, ...this.#waiters.membersOf(request)];
     try {
@@ -245,7 +263,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
-    const keys = requests.map(({ resource }) => keysOf(this.#options.prefix, resource));
+    if (!this.#layout.isKnown) {
+      await this.#layout.check();
+      if (isOver(call)) return undefined;
+    }
+    const keys = requests.map(({ resource }) => this.#options.lockKeys.of(resource));
     const sentAt = call.now();
     const reply = decodeMany(
       await runScript(
@@ -295,28 +317,35 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    const keys = keysOf(this.#options.prefix, resource);
+    if (!this.#layout.isKnown) await this.#layout.check();
+    const keys = this.#options.lockKeys.of(resource);
     const args = [String(limit), this.#waiters.subscription.replyAddress];
     const { conflict } = await this.#run(scripts.resize, keys, allOf(keys), args, decodeResize, call);
     return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
   }
 
   inspect(resource: string, _call?: Call, options?: InspectOptions): Promise<ResourceState> {
-    return inspect(this.#port, keysOf(this.#options.prefix, resource), resource, options);
+    return inspect(this.#port, this.#options.lockKeys.of(resource), resource, options);
   }
 
   connectionError(request?: AcquireRequest): unknown {
-    const slot = request && keysOf(this.#options.prefix, request.resource).slot;
+    const slot = request && this.#options.lockKeys.of(request.resource).slot;
     return this.#port.connectionError?.(slot) ?? (request && this.#waiters.checkErrorOf(request));
   }
 
   async ping(): Promise<void> {
     // The client chooses the node in a cluster.
-    await this.#port.send(this.#options.prefix, ['PING']);
+    refuseQueued(await this.#port.send(this.#options.prefix, ['PING']));
+  }
+
+  /** Writes the marker of the layout, and loads the library of functions; Redis needs nothing else before the first lock. */
+  async prepare(): Promise<void> {
+    await this.#layout.check();
+    await this.#loadFunctions?.();
   }
 
   list(prefix: string): AsyncIterable<ResourceState> {
-    return list(this.#port, this.#options.prefix, prefix);
+    return list(this.#port, this.#options.lockKeys, prefix);
   }
 
   async forceRelease(
@@ -324,7 +353,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     expectedId: string | undefined,
     call: Call,
   ): Promise<readonly Holder[]> {
-    const keys = keysOf(this.#options.prefix, resource);
+    if (!this.#layout.isKnown) await this.#layout.check();
+    const keys = this.#options.lockKeys.of(resource);
     const args = [this.#waiters.subscription.replyAddress, ...(expectedId === undefined ? [] : [expectedId])];
     return (await this.#run(scripts.forceRelease, keys, allOf(keys), args, decodeForceRelease, call)).ended;
   }
@@ -359,7 +389,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   }
 
   #keysOf(grant: Grant): ResourceKeys {
-    return isRedisGrant(grant) ? grant.keys : keysOf(this.#options.prefix, grant.request.resource);
+    return isRedisGrant(grant) ? grant.keys : this.#options.lockKeys.of(grant.request.resource);
   }
 }
 

@@ -10,6 +10,7 @@ import {
 } from '@locks/core/backend';
 import { channel } from 'node:diagnostics_channel';
 import type { RedisPort } from './port.ts';
+import { namingUnexpectedReply, tokenIn } from './reply-shape.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
@@ -24,6 +25,8 @@ export interface FencedSetOptions {
   readonly fenceTtlMs?: number;
 }
 
+/** The reply of the script in place of a newer token. */
+const WRITTEN = 1n;
 const rejectedChannel = channel('locks:fence-rejected');
 const spanMs = wholeNumber(1, Number.MAX_SAFE_INTEGER, 'milliseconds');
 const spanOrKeep: OptionReader<number | 'keep'> = (value, what) =>
@@ -39,7 +42,8 @@ const TABLE = {
  * Cf. M. Kleppmann, "How to do distributed locking".
  *
  * @throws `LOCK_LOST` with reason `taken-over` when a newer token wrote before: nothing was written.
- * `LOCK_INVALID_ARGUMENT` for a bad key, value, token or option; the client's own errors as they are
+ * `LOCK_INVALID_ARGUMENT` for a bad key, value, token or option; `LOCK_BACKEND` for a client with an open `MULTI`; the client's
+ * own errors as they are
  */
 export async function fencedSetThrough(
   port: RedisPort,
@@ -57,13 +61,15 @@ export async function fencedSetThrough(
   const prefixed = port.keyPrefix + key;
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];
-  const reply = await runScript(port, scripts.fencedSet, [prefixed, fence], args);
-  if (Number(reply) === 1) return;
+  const newest = await namingUnexpectedReply('fencedSet()', port.name, async () =>
+    tokenIn(await runScript(port, scripts.fencedSet, [prefixed, fence], args)),
+  );
+  if (newest === WRITTEN) return;
   const event = { backend: port.name, target: key, token };
   rejectedChannel.publish(event satisfies LockEvents['locks:fence-rejected']);
   throw new LockError(
     'LOCK_LOST',
-    `Nothing was written to ${key}: it was written under token ${String(reply)}, which is newer than ${token}. ` +
+    `Nothing was written to ${key}: it was written under token ${newest}, which is newer than ${token}. ` +
       'Another holder has the lock by now, or had it since.',
     { backend: port.name, reason: 'taken-over' },
   );

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Script, scripts } from './generated/scripts.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
+import { isUnknownScript } from './retryable.ts';
 
 /** The scripts that need memory: a server without memory left refuses them, and runs the others all the same. */
 const NEEDS_MEMORY: readonly string[] = ['acquire', 'many'];
@@ -51,8 +52,15 @@ export function functionLibrary(): string {
   return readLibrary().code;
 }
 
-/** Calls functions in place of scripts, for users who may not run scripts. Needs Redis 7. */
-export function withFunctions(port: RedisPort): RedisPort {
+/**
+ * Calls functions in place of scripts, for users who may not run scripts. Needs Redis 7.
+ *
+ * @returns the port that calls them, and what loads the library where it is missing
+ */
+export function withFunctions(port: RedisPort): {
+  readonly calling: RedisPort;
+  readonly load: () => Promise<void>;
+} {
   const { code, functions } = readLibrary();
   const call = async (key: string, found: Registered, rest: readonly string[]): Promise<unknown> => {
     try {
@@ -80,21 +88,26 @@ export function withFunctions(port: RedisPort): RedisPort {
     }
     if (name === 'EVAL') {
       const found = functions.find(({ script: { source } }) => source === script);
-      if (found !== undefined) {
-        await load();
-        return call(key, found, rest);
+      if (found === undefined) return port.send(key, command);
+      try {
+        return await call(key, found, rest);
+      } catch (error) {
+        if (!isUnknownScript(error)) throw error;
       }
+      await load();
+      return call(key, found, rest);
     }
     return port.send(key, command);
   };
   // The port keeps its private state: only `send` is another one.
-  return new Proxy(port, {
+  const calling = new Proxy(port, {
     get(target, property) {
       if (property === 'send') return send;
       const value: unknown = Reflect.get(target, property, target);
       return typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(target) : value;
     },
   });
+  return { calling, load };
 }
 
 /** The error as the script would have given it: an unknown function is loaded by its source, and lines count from its begin. */

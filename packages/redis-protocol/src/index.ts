@@ -4,6 +4,7 @@ export { LoginWatch, refusedLogin } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
 export { readPrefix } from './keys.ts';
 export { slotOf, tagOf } from './slot.ts';
+export { portPerClient } from './port-per-client.ts';
 export type {
   NodeSender,
   ChannelConnection,
@@ -15,4 +16,4 @@ export type {
   SubscriptionEvents,
 } from './port.ts';
 export { fencedSetThrough, type FencedSetOptions } from './fenced-set.ts';
-export { redisRecordThrough, redisResultsThrough, type RedisRecordOptions } from './once-record.ts';
+export { redisSlotsThrough, redisResultsThrough, type RedisSlotsOptions } from './slot-store.ts';

@@ -2,7 +2,7 @@ import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks
 import { scripts } from './generated/scripts.ts';
 import type { RedisGrant } from './grant.ts';
 import { HoldEndTimers } from './hold-end-timers.ts';
-import { keysOf, keysOfLock } from './keys.ts';
+import { keysOfLock } from './keys.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { decodeMessage, decodeRelease, type RedisAttemptReply, type RedisHandOff } from './replies.ts';
@@ -61,7 +61,7 @@ export class RedisLocalWaiters implements CheckEvents {
     this.#waiters = new LocalWaiters({
       make: (waiter): RedisWaiter => ({
         ...waiter,
-        keys: keysOf(options.prefix, waiter.request.resource),
+        keys: options.lockKeys.of(waiter.request.resource),
         position: 0,
         replyAddress: '',
         isMoving: false,
@@ -69,7 +69,7 @@ export class RedisLocalWaiters implements CheckEvents {
         confirmedAt: 0,
         lastToken: 0,
       }),
-      pollEveryMs: options.checkIntervalMs,
+      pollEveryMs: options.maxPollMs,
       poll: () => this.#beat(),
       emptied: (resource) => this.#queueRefreshedAt.delete(resource),
     });
@@ -269,7 +269,7 @@ export class RedisLocalWaiters implements CheckEvents {
   #hold(acquisitionId: string, validForMs: number): void {
     if (this.#closed) return;
     this.#holdUntil.set(acquisitionId, performance.now() + validForMs);
-    this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#options.checkIntervalMs).unref();
+    this.#sweepTimer ??= setInterval(() => this.#sweep(), this.#options.maxPollMs).unref();
   }
 
   /** Forgets the holds that have ended without a release. */

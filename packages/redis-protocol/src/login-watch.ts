@@ -3,20 +3,39 @@ import { NoAnswerError } from '@locks/core/backend';
 /** The replies of a server that refuses the login: NOAUTH for a missing password, WRONGPASS for a wrong one. */
 const REFUSED = /^(?:NOAUTH|WRONGPASS)\b/;
 
+/**
+ * A copy of an error without its command: that of a refused login has the password among its arguments. The error itself stays as it is,
+ * since the client gives it to its own listeners too.
+ */
+function withoutCommand(error: Error): Error {
+  if (!('command' in error)) return error;
+  const { command: _command, ...kept } = Object.getOwnPropertyDescriptors(error);
+  const copy = Object.defineProperties(new Error(error.message), kept);
+  return Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object) as Error;
+}
+
 /** The server refused the login of a client; `cause` is its reply. */
 class LoginRefusedError extends Error {
   override readonly name = 'LoginRefusedError';
-  /** The answer of a command that the client still keeps, to send it once it is logged in. */
-  readonly answered: Promise<unknown> | undefined;
+  /**
+   * The answer of a command that the client still keeps, to send it once it is logged in. It is private: a console prints what it was
+   * rejected with, and that has the password.
+   */
+  readonly #answered: Promise<unknown> | undefined;
 
-  constructor(code: string, cause: unknown, answered?: Promise<unknown>) {
+  constructor(code: string, cause: Error, answered?: Promise<unknown>) {
     super(
       code === 'NOAUTH'
         ? 'NOAUTH: the server requires a password, and the client gave none'
         : 'WRONGPASS: the server refused the user name or the password of the client',
-      { cause },
+      { cause: withoutCommand(cause) },
     );
-    this.answered = answered;
+    this.#answered = answered;
+  }
+
+  /** Undoes the command, if it is carried out after all. */
+  undoLate(undo: () => Promise<unknown>): void {
+    this.#answered?.then(undo).catch(() => undefined);
   }
 }
 
@@ -35,7 +54,7 @@ export function refusedLogin(error: unknown, answered?: Promise<unknown>): Error
 
 /** Undoes a command that a refused client still keeps, after it was carried out all the same. */
 export function undoLate(error: unknown, undo: () => Promise<unknown>): void {
-  if (error instanceof LoginRefusedError) error.answered?.then(undo).catch(() => undefined);
+  if (error instanceof LoginRefusedError) error.undoLate(undo);
 }
 
 /**
@@ -56,7 +75,8 @@ export class LoginWatch {
 
   /** Takes an error of a client that is not logged in. */
   failed(error: unknown): void {
-    if (error instanceof Error) this.lastError = (error as { lastNodeError?: Error }).lastNodeError ?? error;
+    if (error instanceof Error)
+      this.lastError = withoutCommand((error as { lastNodeError?: Error }).lastNodeError ?? error);
     this.#refused(error);
   }
 

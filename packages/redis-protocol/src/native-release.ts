@@ -1,4 +1,5 @@
 import type { RedisCommand, RedisPort } from './port.ts';
+import { wholeIn } from './reply-shape.ts';
 
 /** The number of releases that use the script alone after one with a waiter, or if the server has no such command. */
 const AFTER_A_WAITER = 64;
@@ -13,18 +14,23 @@ const AFTER_REFUSALS = 100_000;
 export class NativeRelease {
   readonly #port: RedisPort;
   #isValkey = false;
+  #isKnown = false;
   #scriptsAhead: number;
 
   constructor(port: RedisPort) {
     this.#port = port;
-    this.#scriptsAhead = port.cluster || port.isPolled ? Infinity : 0;
+    this.#scriptsAhead = port.cluster || port.isPolled || port.repeatsRefused ? Infinity : 0;
   }
 
   /** Returns whether the next release may try the command; counts the releases that may not. */
   mayTry(): boolean {
-    if (this.#scriptsAhead === 0) return true;
-    this.#scriptsAhead -= 1;
-    return false;
+    if (this.#scriptsAhead > 0) {
+      this.#scriptsAhead -= 1;
+      return false;
+    }
+    // Of thousands that are sent at once, one finds out whether the server has a command, and the others use the script.
+    if (!this.#isKnown) this.#scriptsAhead = Infinity;
+    return true;
   }
 
   /** Releases the lock; `false`: the key has another value, or the server has no such command for this user. */
@@ -32,9 +38,11 @@ export class NativeRelease {
     for (const isValkey of [this.#isValkey, !this.#isValkey]) {
       const command: RedisCommand = isValkey ? ['DELIFEQ', key, value] : ['DELEX', key, 'IFEQ', value];
       try {
-        const deleted = Number(await this.#port.send(key, command)) === 1;
+        const deleted = wholeIn(await this.#port.send(key, command)) === 1;
         this.#isValkey = isValkey;
         if (!deleted) this.#scriptsAhead = AFTER_A_WAITER;
+        else if (!this.#isKnown) this.#scriptsAhead = 0;
+        this.#isKnown = true;
         return deleted;
       } catch (error) {
         if (/unknown command|NOPERM/.test(String(error))) continue;

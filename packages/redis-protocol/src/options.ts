@@ -1,10 +1,11 @@
 import { mustBe, oneOf, optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
-import { readPrefix } from './keys.ts';
+import { type LockKeys, lockKeys, readPrefix } from './keys.ts';
 
 /** The options of the backends on Redis. */
 export interface RedisBackendOptions {
   /**
-   * The prefix of every name in Redis, 0 to 128 characters. All clients that share locks use the same one.
+   * The prefix of all lock keys: up to 128 characters that end with `:` and have no `::`. All clients that share locks use the same
+   * one; locks with different prefixes have nothing in common.
    *
    * Without a prefix (`''`) a lock key is the bare name, as that of redlock. Then every key of the database may be a lock: a name
    * that is another string's key is held until that key goes, `forceRelease` and `steal` delete that string, and `list` reads
@@ -13,10 +14,10 @@ export interface RedisBackendOptions {
    */
   readonly prefix?: string;
   /**
-   * The interval at which a process checks its waiters, in one batched request, in milliseconds. A process that sent none for
-   * three times as long is passed over when its turn comes. @defaultValue `1000`
+   * The longest pause between two looks of a process that waits, in milliseconds, 50 to 60 000: one request for all its waiters, which also
+   * tells that it lives. A process that sent none for three times as long is passed over when its turn comes. @defaultValue `1000`
    */
-  readonly checkIntervalMs?: number;
+  readonly maxPollMs?: number;
   /** The number of replicas that must have a grant before `acquire` returns (standalone and Sentinel). @defaultValue `0` */
   readonly minReplicas?: number;
   /** The longest wait for `minReplicas` replicas, in milliseconds. @defaultValue `1000` */
@@ -29,8 +30,10 @@ export interface RedisBackendOptions {
 }
 
 export interface CheckedRedisOptions {
+  /** The key prefix of the client, with the prefix of the locks behind it. */
   readonly prefix: string;
-  readonly checkIntervalMs: number;
+  readonly lockKeys: LockKeys;
+  readonly maxPollMs: number;
   readonly minReplicas: number;
   readonly replicaTimeoutMs: number;
   readonly functions: boolean;
@@ -38,7 +41,7 @@ export interface CheckedRedisOptions {
 
 const TABLE = {
   prefix: optional(readPrefix, 'lock:'),
-  checkIntervalMs: optional(wholeNumber(50, 60_000), 1_000),
+  maxPollMs: optional(wholeNumber(50, 60_000), 1_000),
   minReplicas: optional(wholeNumber(0, 100), 0),
   replicaTimeoutMs: optional(wholeNumber(1, 60_000), 1_000),
   functions: optional(oneOf(true, false), false),
@@ -54,6 +57,6 @@ export function checkOptions(
   if (minReplicas > 0 && cluster) {
     throw mustBe('redisBackend(): minReplicas', '0 with a cluster client', minReplicas);
   }
-  const keyed = readPrefix(keyPrefix + prefix, 'redisBackend(): prefix behind the key prefix of the client');
-  return { prefix: keyed, minReplicas, ...others };
+  const what = 'redisBackend(): prefix behind the key prefix of the client';
+  return { prefix: keyPrefix + prefix, lockKeys: lockKeys(keyPrefix, prefix, what), minReplicas, ...others };
 }

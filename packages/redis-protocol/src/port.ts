@@ -62,6 +62,11 @@ export interface RedisPort {
    * is asked that a lock can do without. @defaultValue `false`
    */
   readonly isPolled?: boolean;
+  /**
+   * Whether the client may send a refused command again by itself, for ever: it gets none that a server may not know, and each
+   * `EVALSHA` with the source of its script. @defaultValue `false`
+   */
+  readonly repeatsRefused?: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
   /** A counter that rises whenever the client loses a connection: a command in flight may have been sent twice. */
@@ -69,11 +74,14 @@ export interface RedisPort {
   /**
    * Sends a command; `key` chooses the node of a cluster. Replies: strings as strings, integers as numbers or decimal strings.
    * Rejects with a
-   * `LockError` if no command can ever be sent through the client as it is.
+   * `LockError` if no command can ever be sent through the client as it is. `source`: of the script of an `EVALSHA`, for a client with
+   * {@link repeatsRefused}.
    */
-  send(key: string, command: RedisCommand): Promise<unknown>;
+  send(key: string, command: RedisCommand, source?: string): Promise<unknown>;
   /** The last error of the connection, in a cluster of that to the master of `slot`, while the client has none, and knows why. */
   connectionError?(slot?: number): unknown;
+  /** Whether the application has closed the client. */
+  isClientClosed?(): boolean;
   /** One sender for each master, for commands that belong to a node (`SCAN`, `INFO`). */
   masters(): readonly NodeSender[] | Promise<readonly NodeSender[]>;
   /** Subscribes on a connection that `send` does not use, and again by itself after each reconnect. */

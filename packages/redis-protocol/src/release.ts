@@ -6,6 +6,7 @@ import { shareWeight } from './mode.ts';
 import { NativeRelease } from './native-release.ts';
 import type { RedisCommand, RedisPort } from './port.ts';
 import { decodeRelease, RELEASED, type ReleaseReply } from './replies.ts';
+import { wholeIn } from './reply-shape.ts';
 import { isHalfDone, isSplitSlot } from './retryable.ts';
 import { recover, runScript } from './run-script.ts';
 import { formatValue } from './value.ts';
@@ -14,6 +15,8 @@ import { formatValue } from './value.ts';
 export class RedisRelease {
   readonly #port: RedisPort;
   readonly #native: NativeRelease;
+  /** The first release brings the source of the script: thousands that are sent behind it find that the server knows it. */
+  #hasSentSource = false;
 
   constructor(port: RedisPort) {
     this.#port = port;
@@ -24,16 +27,19 @@ export class RedisRelease {
     const { acquisitionId } = grant.request;
     const { lock, token, queue } = keys;
     const share = shareWeight(grant);
-    const { sha1 } = scripts.release;
-    const command: RedisCommand =
+    const { sha1, source } = scripts.release;
+    const rest =
       share === undefined
-        ? ['EVALSHA', sha1, '3', lock, token, queue, acquisitionId, replyAddress]
-        : ['EVALSHA', sha1, '4', lock, token, queue, holdersKey(keys), acquisitionId, replyAddress, share];
+        ? ['3', lock, token, queue, acquisitionId, replyAddress]
+        : ['4', lock, token, queue, holdersKey(keys), acquisitionId, replyAddress, share];
+    const command: RedisCommand = ['EVALSHA', sha1, ...rest];
     try {
       if (share === undefined && (grant as RedisGrant).nobodyWaited && this.#native.mayTry()) {
         if (await this.#native.release(lock, formatValue(grant))) return RELEASED;
       }
-      return decodeRelease(await this.#port.send(lock, command));
+      const first: RedisCommand | undefined = this.#hasSentSource ? undefined : ['EVAL', source, ...rest];
+      this.#hasSentSource = true;
+      return decodeRelease(await this.#port.send(lock, first ?? command, source));
     } catch (error) {
       return this.#recover(keys, acquisitionId, share, command, error);
     }
@@ -63,8 +69,8 @@ export class RedisRelease {
   /** Ends a hold by commands on one key each: a share first, then the lock key, which notes that shares may have ended. */
   async releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
     const holders = holdersKey(keys);
-    const ended = share === undefined ? 0 : Number(await this.#port.send(holders, ['HDEL', holders, id]));
+    const ended = share === undefined ? 0 : wholeIn(await this.#port.send(holders, ['HDEL', holders, id]));
     const released = await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]);
-    return decodeRelease(Number(released) || ended);
+    return decodeRelease(wholeIn(released) || ended);
   }
 }

@@ -4,6 +4,7 @@ import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
 import { decodeRenewalStatus } from './replies.ts';
+import { listIn, wholeIn } from './reply-shape.ts';
 import { isSplitSlot } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import { beginningOf } from './value.ts';
@@ -88,15 +89,16 @@ async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLe
   try {
     if (mode.kind === 'exclusive') {
       // The downgrade may have failed. The exclusive form is tried before the mark: a share never becomes exclusive again.
-      const [reply] = (await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl])) as unknown[];
+      const [reply] = listIn(await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl]), 1);
       const renewalStatus = decodeRenewalStatus(reply);
       if (renewalStatus.status !== 'lost' || renewalStatus.reason !== 'taken-over') return renewalStatus;
     }
-    const renewalStatus = decodeRenewalStatus(await runScript(port, scripts.renewPart, [lock], [ttl]));
-    if (renewalStatus.status !== 'held') return renewalStatus;
-    return decodeRenewalStatus(
-      await runScript(port, scripts.renewPart, [holders], [ttl, acquisitionId, String(grant.fencingToken)]),
+    const renewalStatus = decodeRenewalStatus(
+      wholeIn(await runScript(port, scripts.renewPart, [lock], [ttl])),
     );
+    if (renewalStatus.status !== 'held') return renewalStatus;
+    const args = [ttl, acquisitionId, String(grant.fencingToken)];
+    return decodeRenewalStatus(wholeIn(await runScript(port, scripts.renewPart, [holders], args)));
   } catch (error) {
     return { status: 'unknown', error };
   }
@@ -137,5 +139,6 @@ async function runOnChunk(
     if (areShares) args.push(request.acquisitionId, String(fencingToken), String(lease.ttlMs));
     else args.push(beginningOf(lease.grant), String(lease.ttlMs));
   }
-  return (await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args)) as unknown[];
+  const reply = await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args);
+  return listIn(reply, indexes.length);
 }

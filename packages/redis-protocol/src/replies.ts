@@ -1,8 +1,10 @@
 import type { Holder, LockMode, ResourceState, RenewalStatus, Waiter } from '@locks/core/backend';
 import { modeOfLimit } from './mode.ts';
+import { listIn, tokenIn, wholeIn } from './reply-shape.ts';
 import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
 
-// Decodes the replies and messages of the scripts. The header of each script in `scripts` shows how they are encoded.
+// Decodes the replies and messages of the scripts. The header of each script in `scripts` shows how they are encoded. Each decoder
+// checks the form of its reply, and throws an `UnexpectedReplyError`: with an open `MULTI` every reply is `QUEUED`.
 
 /** A waiter of the calling process to which a script handed off the lock. The reply names it, so it gets no message. */
 export interface RedisHandOff {
@@ -35,6 +37,8 @@ export interface ReleaseReply extends WithHandOffs {
   readonly status: 'released' | 'not-held' | 'unknown';
 }
 
+/** The label of a foreign hold: messages name it, where the value may be any text of the application. */
+const FOREIGN = 'another program';
 /** In the place of a limit in conflict. */
 const FULL_LIMIT = -2;
 const NO_HAND_OFFS: readonly RedisHandOff[] = [];
@@ -48,26 +52,32 @@ function handOffsFrom(reply: readonly unknown[], from: number): readonly RedisHa
   if (reply.length <= from) return NO_HAND_OFFS;
   const handOffs: RedisHandOff[] = [];
   for (let at = from; at < reply.length; at += 2) {
-    handOffs.push({ id: String(reply[at]), token: Number(reply[at + 1]) });
+    handOffs.push({ id: String(reply[at]), token: wholeIn(reply[at + 1]) });
   }
   return handOffs;
 }
 
 /** Decodes a time that is left; PTTL rounds up. */
 function leftOf(pttl: unknown): number {
-  return Number(pttl) - 1;
+  return wholeIn(pttl) - 1;
+}
+
+/** Whether a reply without a list is 0; otherwise it is 1. */
+function isZero(reply: unknown): boolean {
+  return !Array.isArray(reply) && wholeIn(reply) === 0;
 }
 
 export function decodeAttempt(reply: unknown): RedisAttemptReply {
   if (!Array.isArray(reply)) {
-    if (Number(reply) === 0) return CONTENDED;
-    return { status: 'granted', token: BigInt(reply as string), leftMs: undefined, handOffs: NO_HAND_OFFS };
+    const token = tokenIn(reply);
+    if (token === 0n) return CONTENDED;
+    return { status: 'granted', token, leftMs: undefined, handOffs: NO_HAND_OFFS };
   }
-  const first = Number(reply[0]);
-  const second = Number(reply[1]);
+  const first = wholeIn(reply[0]);
+  const second = wholeIn(reply[1]);
   if (first < 0) {
     const handOffs = handOffsFrom(reply, 3);
-    return { status: 'waiting', position: -first, lastToken: second, endsInMs: Number(reply[2]), handOffs };
+    return { status: 'waiting', position: -first, lastToken: second, endsInMs: wholeIn(reply[2]), handOffs };
   }
   const handOffs = handOffsFrom(reply, 2);
   if (first === 0 && second === FULL_LIMIT) return { status: 'full', handOffs };
@@ -85,10 +95,11 @@ export function decodeMessage(text: string): (RedisHandOff & { readonly lock: st
 export function decodeMany(
   reply: unknown,
 ): readonly { readonly token: bigint; readonly leftMs: number }[] | undefined {
-  if (!Array.isArray(reply)) return undefined;
+  if (isZero(reply)) return undefined;
+  const list = listIn(reply);
   const locks: { token: bigint; leftMs: number }[] = [];
-  for (let at = 0; at < reply.length; at += 2) {
-    locks.push({ token: BigInt(reply[at] as number | string), leftMs: leftOf(reply[at + 1]) });
+  for (let at = 0; at < list.length; at += 2) {
+    locks.push({ token: tokenIn(list[at]), leftMs: leftOf(list[at + 1]) });
   }
   return locks;
 }
@@ -96,11 +107,12 @@ export function decodeMany(
 /** The reply of `release`, `abandon` and `release-key`. */
 export function decodeRelease(reply: unknown): ReleaseReply {
   if (Array.isArray(reply)) return { status: 'released', handOffs: handOffsFrom(reply, 0) };
-  return Number(reply) === 0 ? NOT_HELD : RELEASED;
+  return isZero(reply) ? NOT_HELD : RELEASED;
 }
 
 export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly renewalStatus: RenewalStatus } {
-  if (!Array.isArray(reply)) return { renewalStatus: decodeRenewalStatus(reply), handOffs: NO_HAND_OFFS };
+  if (!Array.isArray(reply))
+    return { renewalStatus: decodeRenewalStatus(wholeIn(reply)), handOffs: NO_HAND_OFFS };
   return {
     renewalStatus: { status: 'held', validForMs: leftOf(reply[0]) },
     handOffs: handOffsFrom(reply, 1),
@@ -108,15 +120,16 @@ export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly renew
 }
 
 export function decodeResize(reply: unknown): WithHandOffs & { readonly conflict: LockMode | undefined } {
-  const [set, limit] = reply as unknown[];
-  return Number(set) === 0
-    ? { conflict: modeOfLimit(Number(limit)), handOffs: NO_HAND_OFFS }
-    : { conflict: undefined, handOffs: handOffsFrom(reply as unknown[], 1) };
+  const list = listIn(reply, 1);
+  return wholeIn(list[0]) === 0
+    ? { conflict: modeOfLimit(wholeIn(list[1])), handOffs: NO_HAND_OFFS }
+    : { conflict: undefined, handOffs: handOffsFrom(list, 1) };
 }
 
 export function decodeForceRelease(reply: unknown): WithHandOffs & { readonly ended: readonly Holder[] } {
-  if (!Array.isArray(reply)) return { ended: [], handOffs: NO_HAND_OFFS };
-  return { ended: holdersOf(reply), handOffs: handOffsFrom(reply, 4) };
+  if (isZero(reply)) return { ended: [], handOffs: NO_HAND_OFFS };
+  const list = listIn(reply, 4);
+  return { ended: holdersOf(list), handOffs: handOffsFrom(list, 4) };
 }
 
 const HELD: RenewalStatus = { status: 'held' };
@@ -148,18 +161,19 @@ const NONE_HELD: RedisCheckReply['held'] = new Map();
 /** Decodes the reply to a check; `undefined`: the check failed for the keys of this resource. */
 export function decodeCheck(reply: unknown): RedisCheckReply | undefined {
   if (!Array.isArray(reply)) return undefined;
-  const [lastToken, endsInMs] = [Number(reply[0]), Number(reply[1])];
+  const [lastToken, endsInMs] = [wholeIn(reply[0]), wholeIn(reply[1])];
   if (reply.length === 2) return { lastToken, endsInMs, held: NONE_HELD };
   const held = new Map<string, { token: number; leftMs: number }>();
   for (let at = 2; at < reply.length; at += 3) {
-    held.set(String(reply[at]), { token: Number(reply[at + 1]), leftMs: leftOf(reply[at + 2]) });
+    held.set(String(reply[at]), { token: wholeIn(reply[at + 1]), leftMs: leftOf(reply[at + 2]) });
   }
   return { lastToken, endsInMs, held };
 }
 
 export function decodeInspect(resource: string, reply: unknown): ResourceState {
-  const [value, , now, , limit, ...queue] = reply as unknown[];
-  const nowMs = Number(now);
+  const list = listIn(reply, 5);
+  const [value, , now, , limit, ...queue] = list;
+  const nowMs = wholeIn(now);
   const marked = typeof value === 'string' ? parseMark(value) : undefined;
   const waiters: Waiter[] = [];
   for (let at = 0; at < queue.length; at += 2) {
@@ -168,22 +182,23 @@ export function decodeInspect(resource: string, reply: unknown): ResourceState {
     const mode = weight === undefined ? EXCLUSIVE : modeOfLimit(weight && (marked || -Number(limit)), weight);
     waiters.push({ acquisitionId: id, mode, ...(label === '' ? {} : { label }), waitingForMs });
   }
-  return { resource, holders: holdersOf(reply as unknown[]), waiters };
+  return { name: resource, holders: holdersOf(list), waiters };
 }
 
 /**
  * The holders in a reply of `inspect` or `force-release`: `[value of the lock key, pttl, server ms, shares, …]`. A
- * stranger's lock is a holder too, with the whole value as its acquisition id.
+ * stranger's lock is a holder too, with the whole value as its acquisition id, which `force-release` takes.
  */
 function holdersOf([value, pttl, now, shares]: readonly unknown[]): Holder[] {
   if (typeof value !== 'string') return [];
   const limit = parseMark(value);
-  if (limit !== undefined) return sharesOf(limit, Number(now), shares as readonly unknown[]);
+  if (limit !== undefined) return sharesOf(limit, wholeIn(now), listIn(shares));
   const own = parseValue(value);
-  const expiresInMs = Number(pttl) >= 0 ? { expiresInMs: Number(pttl) } : {};
-  if (own === undefined) return [{ acquisitionId: value, mode: EXCLUSIVE, ...expiresInMs }];
+  const leftMs = wholeIn(pttl);
+  const expiresInMs = leftMs >= 0 ? { expiresInMs: leftMs } : {};
+  if (own === undefined) return [{ acquisitionId: value, mode: EXCLUSIVE, label: FOREIGN, ...expiresInMs }];
   const { id, label, token } = own;
-  return [{ acquisitionId: id, mode: EXCLUSIVE, ...described(label, token, Number(now)), ...expiresInMs }];
+  return [{ acquisitionId: id, mode: EXCLUSIVE, ...described(label, token, wholeIn(now)), ...expiresInMs }];
 }
 
 function sharesOf(limit: number, nowMs: number, listed: readonly unknown[]): Holder[] {

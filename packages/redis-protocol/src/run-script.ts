@@ -42,7 +42,7 @@ export async function runScript(
   const key = keys[0] as string;
   const command: RedisCommand = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args];
   try {
-    return await port.send(key, command);
+    return await port.send(key, command, script.source);
   } catch (error) {
     if (!mayRepeat()) throw error;
     return recover(port, script, key, command, error);

@@ -1,8 +1,9 @@
 import type { InspectOptions, ResourceState } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import { decodeName, holdersKey, keysOfLock, type ResourceKeys } from './keys.ts';
+import { holdersKey, keysOfLock, type LockKeys, type ResourceKeys } from './keys.ts';
 import type { RedisPort } from './port.ts';
 import { decodeInspect } from './replies.ts';
+import { listIn } from './reply-shape.ts';
 import { wrongClient } from './retryable.ts';
 import { runScript } from './run-script.ts';
 
@@ -24,17 +25,18 @@ export async function inspect(
  */
 export async function* list(
   port: RedisPort,
-  keyPrefix: string,
+  lockKeys: LockKeys,
   prefix: string,
 ): AsyncIterable<ResourceState> {
+  const { start } = lockKeys;
   // The pattern ends before the first character that may be encoded; the rest is compared after decoding.
-  const plain = escapeGlob(keyPrefix + (/^[^{}%]*/.exec(prefix)?.[0] ?? ''));
+  const plain = escapeGlob(start + ((lockKeys.isBare ? /^[^{}%:]*/ : /^[^{}%]*/).exec(prefix)?.[0] ?? ''));
   const seen = new Set<string>();
   // A client of a cluster knows no master before it has connected.
-  if ((await port.masters()).length === 0) await port.send(keyPrefix, ['PING']);
+  if ((await port.masters()).length === 0) await port.send(start, ['PING']);
   // One node of a cluster knows only its own keys. It refuses a command on two keys in different slots.
   if (!port.cluster) {
-    await port.send(keyPrefix, ['EXISTS', `${keyPrefix}a`, `${keyPrefix}b`]).catch((error: unknown) => {
+    await port.send(start, ['EXISTS', `${start}a`, `${start}b`]).catch((error: unknown) => {
       const refusal = wrongClient(error);
       if (refusal !== undefined) throw refusal;
     });
@@ -47,23 +49,20 @@ export async function* list(
     for (const send of await port.masters()) {
       let cursor = '0';
       do {
-        const [next, found] = (await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])) as [
-          unknown,
-          string[],
-        ];
+        const [next, found] = listIn(await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000']), 2);
         cursor = String(next);
         const fresh: [string, string][] = [];
-        for (const key of found) {
+        for (const key of listIn(found) as readonly string[]) {
           const lock = key.slice(ends[0].length, key.length - ends[1].length);
-          const name = decodeName(lock.slice(keyPrefix.length));
-          if (name === undefined || name === '' || !name.startsWith(prefix) || seen.has(name)) continue;
+          const name = lockKeys.nameIn(lock);
+          if (name === undefined || !name.startsWith(prefix) || seen.has(name)) continue;
           seen.add(name);
           fresh.push([lock, name]);
         }
         for (let at = 0; at < fresh.length; at += INSPECTIONS_AT_ONCE) {
           const part = fresh.slice(at, at + INSPECTIONS_AT_ONCE);
           const states = await Promise.all(part.map(([lock, name]) => inspectString(port, lock, name)));
-          for (const state of states) if (state && isListed(state, keyPrefix)) yield state;
+          for (const state of states) if (state && isListed(state, lockKeys.isBare)) yield state;
         }
       } while (cursor !== '0');
     }
@@ -74,11 +73,9 @@ export async function* list(
  * Whether a state is that of a lock. Without a prefix, a stranger's value that nobody waits for is more likely the application's own
  * data, which a list of locks must not show.
  */
-function isListed({ holders, waiters }: ResourceState, keyPrefix: string): boolean {
+function isListed({ holders, waiters }: ResourceState, isBare: boolean): boolean {
   if (waiters.length > 0) return true;
-  return keyPrefix === ''
-    ? holders.some(({ fencingToken }) => fencingToken !== undefined)
-    : holders.length > 0;
+  return isBare ? holders.some(({ fencingToken }) => fencingToken !== undefined) : holders.length > 0;
 }
 
 /** The state of a resource; `undefined` if its lock key is of another type, and so no lock. */

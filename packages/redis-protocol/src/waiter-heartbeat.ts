@@ -2,6 +2,7 @@ import { scripts } from './generated/scripts.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { decodeCheck, type RedisCheckReply, type RedisHandOff } from './replies.ts';
+import { listIn } from './reply-shape.ts';
 import { isRetryableRedisError, isUnknownScript } from './retryable.ts';
 import { runScript } from './run-script.ts';
 import type { Subscription } from './subscription.ts';
@@ -60,7 +61,7 @@ export class RedisWaiterHeartbeat {
   ) {
     this.#port = port;
     this.#options = options;
-    this.intervalMs = options.checkIntervalMs;
+    this.intervalMs = options.maxPollMs;
     this.#subscription = subscription;
     this.#events = events;
   }
@@ -69,9 +70,9 @@ export class RedisWaiterHeartbeat {
   beat(waiters: readonly RedisWaiter[]): void {
     const now = performance.now();
     // A check that never ends (an offline queue) must not prevent all later ones.
-    if (this.#busySince !== undefined && now - this.#busySince < 3 * this.#options.checkIntervalMs) return;
+    if (this.#busySince !== undefined && now - this.#busySince < 3 * this.#options.maxPollMs) return;
     this.#busySince = now;
-    void this.#checkAll(this.#inTurn(this.#batchesOf(waiters))).then(() => {
+    void this.#checkAll(this.#dueBatches(this.#batchesOf(waiters))).then(() => {
       if (this.#busySince === now) this.#busySince = undefined;
     });
   }
@@ -114,10 +115,10 @@ export class RedisWaiterHeartbeat {
     return batches;
   }
 
-  #inTurn(batches: Batch[]): Batch[] {
+  #dueBatches(batches: Batch[]): Batch[] {
     const former = this.#turns;
     this.#turns = Math.max(1, Math.ceil(batches.length / COMMANDS_PER_BEAT));
-    this.intervalMs = this.#options.checkIntervalMs * this.#turns;
+    this.intervalMs = this.#options.maxPollMs * this.#turns;
     // Waiters checked so far count as alive for the former number of turns only: with more turns, all are checked once.
     if (this.#turns === 1 || this.#turns > former) return batches;
     this.#turn = (this.#turn + 1) % this.#turns;
@@ -148,9 +149,10 @@ export class RedisWaiterHeartbeat {
     const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
     // A repetition comes after the release or the abandon of a waiter that it names, and would let it wait again.
     const mayRepeat = (): boolean => waiters.every((waiter) => this.#events.isWaiting(waiter));
-    let replies: unknown[];
+    let replies: readonly unknown[];
     try {
-      replies = (await runScript(this.#port, scripts.check, keys, args, mayRepeat)) as unknown[];
+      const reply = await runScript(this.#port, scripts.check, keys, args, mayRepeat);
+      replies = listIn(reply, batch.resources.length);
     } catch (error) {
       // The waits end: the next attempt of each waiter shows the error.
       if (!isRetryableRedisError(error) || isUnknownScript(error)) for (const { wait } of waiters) wait.end();

@@ -46,6 +46,9 @@ describe('faults', () => {
   it('a script that it may not send again, since the call is over, is a failure that passes', async () => {
     await using own = await startRedis();
     await using a = participant(own);
+    // The layout is known, so that the next attempt sends its script at once.
+    await a.take(fresh());
+    await own.command('SCRIPT', 'FLUSH');
     const over = { ...call, deadline: performance.now() - 1 };
     const error: unknown = await a.backend
       .attempt(request(fresh()), true, over)
@@ -55,7 +58,7 @@ describe('faults', () => {
   });
 
   it.each([
-    ['a key of another type', ['RPUSH', 'lock:typed', 'x'], /WRONGTYPE/, false],
+    ['a key of another type', ['RPUSH', 'lock::typed', 'x'], /WRONGTYPE/, false],
     ['a full memory', ['CONFIG', 'SET', 'maxmemory', '1'], /OOM/, false],
   ] as const)('reports %s, and does not repeat the call', async (_, command, message, retryable) => {
     await using own = await startRedis();
@@ -86,7 +89,7 @@ describe('a server whose memory is full', () => {
     ['an exclusive lock behind another', ['lock'], ['lock']],
   ] as const)('lets who waits go on: %s', async (_, held, wanted) => {
     await using own = await startRedis();
-    await using a = participant(own, { checkIntervalMs: 100 });
+    await using a = participant(own, { maxPollMs: 100 });
     const locks = createLocks(a.backend, { ttlMs: 1_500, waitMs: 30_000 });
     const lockOf = ([kind, mode]: typeof held): Lock =>
       kind === 'lock' ? locks.lock('x') : locks.readWriteLock('x')[mode];
@@ -112,15 +115,15 @@ describe('what operators see', () => {
     await using a = participant(own);
     const names = ['shop:1', 'shop:{2}', 'shop:%7B3', 'shop:*', 'shop:?', 'other', 'shop:100%'];
     for (const name of names) await a.take(name);
-    await own.command('SET', 'lock:shop:stranger', 'python');
-    await own.command('RPUSH', 'lock:shop:list', 'no lock');
+    await own.command('SET', 'lock::shop:stranger', 'python');
+    await own.command('RPUSH', 'lock::shop:list', 'no lock');
     await a.openChannel();
     await a.take('shop:free');
     await a.queue(request('shop:free'));
-    await own.command('DEL', 'lock:shop:free');
+    await own.command('DEL', 'lock::shop:free');
     const seen = async (prefix: string) => {
       const found: string[] = [];
-      for await (const state of a.backend.list?.(prefix, call) ?? []) found.push(state.resource);
+      for await (const state of a.backend.list?.(prefix, call) ?? []) found.push(state.name);
       return found.sort();
     };
     expect(await seen('shop:')).toEqual(
@@ -136,7 +139,7 @@ describe('what operators see', () => {
   it("shows a stranger's lock, and can end it", async () => {
     await using a = participant(redis);
     const name = fresh();
-    await redis.command('SET', `lock:${name}`, 'python', 'PX', 5000);
+    await redis.command('SET', `lock::${name}`, 'python', 'PX', 5000);
     const [holder] = (await a.backend.inspect(name, call)).holders;
     expect(holder).toMatchObject({ acquisitionId: 'python', mode: { kind: 'exclusive' } });
     expect(holder?.expiresInMs).toBeLessThanOrEqual(5000);

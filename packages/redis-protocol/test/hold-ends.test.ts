@@ -9,7 +9,7 @@ const fresh = () => `resource-${++count}`;
 
 const SHARED: LockMode = { kind: 'shared' };
 /** So rarely that no regular check comes during a test. */
-const RARELY = { checkIntervalMs: 60_000 };
+const RARELY = { maxPollMs: 60_000 };
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -58,7 +58,7 @@ describe('a process looks when a hold that it waits for can end by itself:', () 
   it('the lock of a stranger', async () => {
     await using b = participant(redis, RARELY);
     const name = fresh();
-    await redis.command('SET', `lock:${name}`, 'theirs', 'PX', 300);
+    await redis.command('SET', `lock::${name}`, 'theirs', 'PX', 300);
     const { turn } = await b.queue(request(name));
     expect(await turn).toBeDefined();
   });

@@ -17,9 +17,9 @@ it('list gives each of thousands of locks once, whatever else is there', async (
   await waiter.queue(request('job 7'));
   await who.take('other');
   await redis.command('MSET', ...Array.from({ length: 2_000 }, (_, index) => [`lock;${index}`, 'x']).flat());
-  await redis.command('HSET', 'lock:job of another type', 'a', 'b');
+  await redis.command('HSET', 'lock::job of another type', 'a', 'b');
   const listed: string[] = [];
-  for await (const { resource } of who.backend.list?.('job ', call) ?? []) listed.push(resource);
+  for await (const { name } of who.backend.list?.('job ', call) ?? []) listed.push(name);
   expect(listed.toSorted()).toEqual(names.toSorted());
 });
 
@@ -29,12 +29,12 @@ it.each(['garbage', '', '|', 'a|b|c'])(
     await using who = participant(redis);
     const held = `held beside ${member}.`;
     await who.take(held);
-    await redis.command('ZADD', '{lock:strange}:q', '1', member);
+    await redis.command('ZADD', '{lock::strange}:q', '1', member);
     const listed: string[] = [];
-    for await (const { resource } of who.backend.list?.(held, call) ?? []) listed.push(resource);
-    for await (const { resource } of who.backend.list?.('strange', call) ?? []) listed.push(resource);
+    for await (const { name } of who.backend.list?.(held, call) ?? []) listed.push(name);
+    for await (const { name } of who.backend.list?.('strange', call) ?? []) listed.push(name);
     expect(listed).toEqual([held]);
-    await redis.command('DEL', '{lock:strange}:q');
+    await redis.command('DEL', '{lock::strange}:q');
   },
 );
 
@@ -46,7 +46,7 @@ it('without a prefix lists our locks and what is waited for, and not the data of
   await redis.command('SET', 'bare:theirs', 'of another library');
   await waiter.queue(request('bare:theirs'));
   const listed: string[] = [];
-  for await (const { resource } of who.backend.list?.('bare:', call) ?? []) listed.push(resource);
+  for await (const { name } of who.backend.list?.('bare:', call) ?? []) listed.push(name);
   expect(listed.toSorted()).toEqual(['bare:ours', 'bare:theirs']);
   const channels = async () => (await redis.command('PUBSUB', 'CHANNELS', 'locks:ch:*')) as unknown[];
   await waitUntil(async () => (await channels()).length === 1, { what: 'the channel of the waiter' });

@@ -45,8 +45,8 @@ const untilHeld = (who: RedisParticipant, name: string, holders: number) =>
 describe('readers', () => {
   it('at the head are granted by the release of the writer, all of them, each with one message', async () => {
     await using writer = participant(redis);
-    await using a = participant(redis, { checkIntervalMs: 60_000 });
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using a = participant(redis, { maxPollMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     const name = fresh();
     const held = await writer.take(name);
     const turns: Promise<Grant | undefined>[] = [];
@@ -109,7 +109,7 @@ describe('readers', () => {
 
   it('that were waited for last their ttl, counted from when they were last known to wait', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -134,7 +134,7 @@ describe('readers', () => {
     const name = fresh();
     const held = await a.take(name);
     const { turn } = await b.queue(wanted(name, shared));
-    const queue = `{lock:${name}}:q`;
+    const queue = `{lock::${name}}:q`;
     const [, member] = (await redis.command('ZRANGE', queue, 0, 1)) as string[];
     const position = Number(await redis.command('ZSCORE', queue, member as string));
     await redis.command('ZADD', queue, position - 1, String(member).replace(/^[^|]+/, 'ghost'));
@@ -234,7 +234,8 @@ describe('several at once', () => {
     );
     expect(await a.backend.attemptMany?.([request(extra), ...ask()], call)).toBeUndefined();
     await release(grants);
-    for (const name of [extra, ...names]) expect(await redis.command('EXISTS', `lock:${name}`), name).toBe(0);
+    for (const name of [extra, ...names])
+      expect(await redis.command('EXISTS', `lock::${name}`), name).toBe(0);
   });
 });
 

@@ -10,10 +10,10 @@ describe('bad options', () => {
   it.each([
     { prefix: '{x}' },
     { prefix: 'a|b' },
-    { checkIntervalMs: 0 },
-    { checkIntervalMs: Number.NaN },
+    { maxPollMs: 0 },
+    { maxPollMs: Number.NaN },
     { claimMs: 900 },
-    { checkIntervalMs: 1.5 },
+    { maxPollMs: 1.5 },
     { minReplicas: -1 },
     { replicaTimeoutMs: Number.POSITIVE_INFINITY },
     { retries: 3 },

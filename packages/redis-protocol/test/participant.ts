@@ -26,7 +26,7 @@ export class RedisParticipant extends Participant {
     const held = await this.take(name);
     const waiter = request(name);
     await this.backend.attempt(waiter, true, call);
-    const members = () => this.client.zrangebyscore(`{lock:${name}}:q`, 0, '+inf');
+    const members = () => this.client.zrangebyscore(`{lock::${name}}:q`, 0, '+inf');
     await waitUntil(async () => (await members())[0]?.includes('|=lock:ch:'), {
       what: 'its channel in the queue',
     });

@@ -10,7 +10,7 @@ it.each<LockMode>([{ kind: 'exclusive' }, { kind: 'shared' }])(
     await using replicated = await startReplicated({ replicas: 1 });
     const [former] = replicated.replicas as [RedisServer];
     await using a = participant(replicated.master);
-    await using b = participant(replicated.master, { checkIntervalMs: 60_000 });
+    await using b = participant(replicated.master, { maxPollMs: 60_000 });
     // As after a failover that moved the client's commands and not its subscription.
     const duplicate = b.client.duplicate.bind(b.client);
     let subscriber: Redis | undefined;
@@ -28,7 +28,7 @@ it.each<LockMode>([{ kind: 'exclusive' }, { kind: 'shared' }])(
     await heard();
     const held = await a.take('x');
     const { turn } = await b.queue({ ...request('x'), mode });
-    const [, member] = (await replicated.master.command('ZRANGE', '{lock:x}:q', 0, 1)) as string[];
+    const [, member] = (await replicated.master.command('ZRANGE', '{lock::x}:q', 0, 1)) as string[];
     expect(member).toMatch(/\|=lock:ch:/);
     const next = await a.queue(request('x'));
     await a.backend.release(held, call);

@@ -44,13 +44,13 @@ describe('a queue', () => {
 
   it('does not refuse a waiter that a check has moved to another reply address meanwhile, where as many wait as it allows', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     await a.take(name);
     const wanted = { ...request(name), maxWaiters: 1 };
     expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
-    const queue = `{lock:${name}}:q`;
+    const queue = `{lock::${name}}:q`;
     const [member, position] = (await redis.command(
       'ZRANGE',
       queue,
@@ -70,10 +70,30 @@ describe('a queue', () => {
     expect((await b.backend.attempt({ ...request(name), maxWaiters: 1 }, true, call)).status).toBe('full');
   });
 
+  it('does not tell a waiter of a conflict that a check has moved meanwhile, and whose limit was changed', async () => {
+    await using a = participant(redis);
+    await using b = participant(redis, { maxPollMs: 60_000 });
+    await b.openChannel();
+    const name = fresh();
+    const permits = (weight: number) =>
+      ({ ...request(name), mode: { kind: 'permit', limit: 2, weight } }) as const;
+    expect((await a.backend.attempt(permits(2), false, call)).status).toBe('granted');
+    const wanted = permits(1);
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    const queue = `{lock::${name}}:q`;
+    const members = (await redis.command('ZRANGE', queue, '0', '+inf', 'BYSCORE', 'WITHSCORES')) as string[];
+    const [member, position] = [String(members[0]), String(members[1])];
+    await redis.command('ZREM', queue, member);
+    await redis.command('ZADD', queue, position, member.replace('|=lock:ch:', '|=lock:ch:moved-'));
+    expect(await a.backend.resize?.(name, 1, call)).toEqual({ status: 'set' });
+    expect((await b.backend.attempt(wanted, true, call)).status).toBe('contended');
+    expect((await b.backend.attempt(permits(1), true, call)).status).toBe('conflict');
+  });
+
   it('is joined with fewer commands only while a check, or a whole enqueue, is not too long ago', async () => {
     await using a = participant(redis);
-    const checkIntervalMs = 500;
-    await using b = participant(redis, { checkIntervalMs });
+    const maxPollMs = 500;
+    await using b = participant(redis, { maxPollMs });
     await b.openChannel();
     const enqueues: string[] = [];
     const send = b.port.send.bind(b.port);
@@ -105,8 +125,8 @@ describe('a queue', () => {
     fails = true;
     const from = performance.now();
     while ((await short()) === true) {
-      expect(performance.now() - from).toBeLessThan(3 * checkIntervalMs);
-      await sleep(checkIntervalMs / 10);
+      expect(performance.now() - from).toBeLessThan(3 * maxPollMs);
+      await sleep(maxPollMs / 10);
     }
     // Nobody of this process waits for another lock.
     await a.take(`${name}-2`);
@@ -146,7 +166,7 @@ describe('a queue', () => {
 
   it('costs one request to enqueue and one to release, once the channel is open', async () => {
     await using proxy = await startProxy(redis);
-    await using b = participant(proxy, { checkIntervalMs: 60_000 });
+    await using b = participant(proxy, { maxPollMs: 60_000 });
     await b.openChannel();
     const other = fresh();
     let grant = await b.take(other);

@@ -30,16 +30,36 @@ describe('renewal', () => {
   it('reports for each lease whether it is held, gone or taken over', async () => {
     await using a = participant(redis);
     const [kept, gone, taken] = [await a.take(fresh(), 5000), await a.take(fresh()), await a.take(fresh())];
-    await redis.command('DEL', `lock:${gone.request.resource}`);
-    await redis.command('SET', `lock:${taken.request.resource}`, 'stranger');
+    await redis.command('DEL', `lock::${gone.request.resource}`);
+    await redis.command('SET', `lock::${taken.request.resource}`, 'stranger');
     const items = [kept, gone, taken].map((grant) => ({ grant, ttlMs: 60_000 }));
     expect(await a.backend.renew(items, call)).toEqual([
       { status: 'held' },
       { status: 'lost', reason: 'force-released' },
       { status: 'lost', reason: 'taken-over' },
     ]);
-    expect(Number(await redis.command('PTTL', `lock:${kept.request.resource}`))).toBeGreaterThan(50_000);
-    expect(await redis.command('GET', `lock:${taken.request.resource}`)).toBe('stranger');
+    expect(Number(await redis.command('PTTL', `lock::${kept.request.resource}`))).toBeGreaterThan(50_000);
+    expect(await redis.command('GET', `lock::${taken.request.resource}`)).toBe('stranger');
+  });
+
+  it('that reaches the server behind a later downgrade tells nothing: it asked for the exclusive form', async () => {
+    await using a = participant(redis);
+    const held = await a.take(fresh());
+    const { port } = a;
+    const send = port.send.bind(port);
+    let goOn = (): void => {};
+    const downgraded = new Promise<void>((resolve) => (goOn = resolve));
+    port.send = async (key, command) => {
+      port.send = send;
+      await downgraded;
+      return send(key, command);
+    };
+    const renewed = a.backend.renew([{ grant: held, ttlMs: 60_000 }], call);
+    expect(await a.backend.downgrade?.(held, call)).toMatchObject({ status: 'held' });
+    goOn();
+    expect(await renewed).toMatchObject([{ status: 'unknown' }]);
+    expect(await a.backend.renew([{ grant: held, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await a.backend.release(held, call)).toBe('released');
   });
 
   it('keeps 10 000 leases with at most 100 requests, and leaves the event loop free', async () => {
@@ -100,7 +120,7 @@ describe('waiting in numbers', () => {
     expect(proxy.countRequests()).toBe(0);
   });
 
-  it('leaves nothing but token keys after many names', async () => {
+  it('leaves nothing but token keys and the marker of the layout after many names', async () => {
     await using own = await startRedis();
     await using a = participant(own);
     for (let batch = 0; batch < 100; batch++) {
@@ -111,8 +131,10 @@ describe('waiting in numbers', () => {
         }),
       );
     }
-    expect(await own.command('DBSIZE')).toBeLessThanOrEqual(16_384);
-    const keys = (await own.command('KEYS', '*')) as string[];
+    expect(await own.command('DBSIZE')).toBeLessThanOrEqual(16_384 + 1);
+    const all = (await own.command('KEYS', '*')) as string[];
+    const keys = all.filter((key) => key !== 'lock:{layout}');
+    expect(keys).toHaveLength(all.length - 1);
     expect(keys.every((key) => /^locks:token:\{\d+\}$/.test(key))).toBe(true);
   });
 });

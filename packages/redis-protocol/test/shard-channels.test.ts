@@ -63,7 +63,7 @@ describe('a sharded channel', () => {
     const port = new ShardPort(client);
     port.failures = failures;
     // Nothing here comes from a regular check.
-    const backend = createRedisBackend(port, { checkIntervalMs: 60_000 });
+    const backend = createRedisBackend(port, { maxPollMs: 60_000 });
     const holder = participant(redis);
     onTestFinished(async () => {
       await backend.close();
@@ -77,7 +77,7 @@ describe('a sharded channel', () => {
     const untilNotify = (mode: string) =>
       waitUntil(
         async () => {
-          const [member] = await client.zrangebyscore(`{lock:${name}}:q`, 0, '+inf');
+          const [member] = await client.zrangebyscore(`{lock::${name}}:q`, 0, '+inf');
           return member?.split('|')[2]?.startsWith(mode);
         },
         { what: `a waiter with ${mode}`, timeoutMs: 3_000 },

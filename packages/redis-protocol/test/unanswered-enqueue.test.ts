@@ -52,7 +52,7 @@ async function enqueueUnanswered(
 describe('an enqueue whose reply was lost', () => {
   it('keeps its turn until it is repeated, also when the turn comes meanwhile', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -62,14 +62,14 @@ describe('an enqueue whose reply was lost', () => {
     await hearsAll(a, b);
     const grant = granted(await b.backend.attempt(wanted, true, call));
     expect(grant.fencingToken).toBeGreaterThan(held.fencingToken as bigint);
-    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await redis.command('GET', `lock::${name}`)).toContain(wanted.acquisitionId);
     expect(await b.backend.release(grant, call)).toBe('released');
     expect((await turn)?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
   });
 
   it('is handed off when it is abandoned instead', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -84,7 +84,7 @@ describe('an enqueue whose reply was lost', () => {
 describe('an enqueue that is repeated', () => {
   it('keeps a hand-off that is told before its answer comes', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -106,7 +106,7 @@ describe('an enqueue that is repeated', () => {
     'while a check moves it to the channel, stands in the queue no more once it holds: told %s the answer',
     async (told) => {
       await using a = participant(redis);
-      await using b = participant(redis, { checkIntervalMs: 60_000 });
+      await using b = participant(redis, { maxPollMs: 60_000 });
       const name = fresh();
       const held = await a.take(name);
       const wanted = request(name);
@@ -122,7 +122,7 @@ describe('an enqueue that is repeated', () => {
       };
       await b.backend.attempt(wanted, true, call);
       const forms = async () =>
-        (await redis.command('ZRANGEBYSCORE', `{lock:${name}}:q`, '0', '+inf')) as string[];
+        (await redis.command('ZRANGEBYSCORE', `{lock::${name}}:q`, '0', '+inf')) as string[];
       await waitUntil(async () => (await forms()).some((member) => member.includes('|=')), {
         what: 'its move',
       });
@@ -133,7 +133,7 @@ describe('an enqueue that is repeated', () => {
       else answerCheck();
       await sleep(50);
       await a.backend.release(held, call);
-      await waitUntil(async () => (await redis.command('GET', `lock:${name}`)) !== null, {
+      await waitUntil(async () => (await redis.command('GET', `lock::${name}`)) !== null, {
         what: 'its grant',
       });
       await sleep(50);
@@ -148,7 +148,7 @@ describe('an enqueue that is repeated', () => {
 
   it('forgets a hand-off that an administrator ended before its answer', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -164,7 +164,7 @@ describe('an enqueue that is repeated', () => {
 
   it('keeps its position though the channel was opened in between', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     const name = fresh();
     const held = await a.take(name);
     const wanted = await enqueueUnanswered(b, name);
@@ -174,7 +174,7 @@ describe('an enqueue that is repeated', () => {
     const turn = b.backend.awaitTurn?.(wanted, call);
     await waitUntil(
       async () => {
-        const members = (await redis.command('ZRANGEBYSCORE', `{lock:${name}}:q`, 0, '+inf')) as string[];
+        const members = (await redis.command('ZRANGEBYSCORE', `{lock::${name}}:q`, 0, '+inf')) as string[];
         const own = members.filter((member) => member.startsWith(wanted.acquisitionId));
         return own.length === 1 && own[0]?.includes('|=lock:ch:');
       },
@@ -182,22 +182,22 @@ describe('an enqueue that is repeated', () => {
     );
     await a.backend.release(held, call);
     const grant = (await turn) as Grant;
-    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await redis.command('GET', `lock::${name}`)).toContain(wanted.acquisitionId);
     await b.backend.release(grant, call);
     await a.backend.release((await behind.turn) as Grant, call);
   });
 
   it('holds, though a message of a hand-off that lapsed arrives late', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
     const wanted = await enqueueUnanswered(b, name, 1_500);
     await a.backend.release(held, call);
-    const handedOff = String(await redis.command('GET', `lock:${name}`));
+    const handedOff = String(await redis.command('GET', `lock::${name}`));
     expect(handedOff).toContain(wanted.acquisitionId);
-    await waitUntil(async () => (await redis.command('GET', `lock:${name}`)) === null, {
+    await waitUntil(async () => (await redis.command('GET', `lock::${name}`)) === null, {
       what: 'it to lapse',
     });
     const grant = granted(await b.backend.attempt(wanted, true, call));
@@ -207,11 +207,11 @@ describe('an enqueue that is repeated', () => {
       await redis.command(
         'PUBLISH',
         channel as string,
-        `granted ${wanted.acquisitionId} ${token} lock:${name}`,
+        `granted ${wanted.acquisitionId} ${token} lock::${name}`,
       ),
     ).toBe(1);
     await hearsAll(a, b);
-    expect(await redis.command('GET', `lock:${name}`)).toContain(wanted.acquisitionId);
+    expect(await redis.command('GET', `lock::${name}`)).toContain(wanted.acquisitionId);
     expect(await b.backend.release(grant, call)).toBe('released');
   });
 });
@@ -219,7 +219,7 @@ describe('an enqueue that is repeated', () => {
 /** An enqueue of `from` that reached the server after it was abandoned. */
 async function enqueueStray(from: RedisParticipant, resource: string): Promise<void> {
   const stray = await enqueueUnanswered(from, resource);
-  const queue = `{lock:${resource}}:q`;
+  const queue = `{lock::${resource}}:q`;
   const [alive, until, member] = (await redis.command('ZRANGE', queue, 0, 1, 'WITHSCORES')) as string[];
   await from.backend.abandon(stray, call);
   await redis.command('ZADD', queue, String(until), String(alive), 1, String(member));
@@ -228,7 +228,7 @@ async function enqueueStray(from: RedisParticipant, resource: string): Promise<v
 describe('a grant that nobody waits for', () => {
   it('is abandoned at once, also while an enqueue of another is under way', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const [name, other] = [fresh(), fresh()];
     const held = await a.take(name);
@@ -245,7 +245,7 @@ describe('a grant that nobody waits for', () => {
 
   it('is handed off to a waiter of its own process, whose lease counts from when it was last known to wait', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     await b.openChannel();
     const name = fresh();
     const held = await a.take(name);
@@ -260,7 +260,7 @@ describe('a grant that nobody waits for', () => {
     const answer = holdNextReply(b);
     await a.backend.release(held, call);
     await waitUntil(
-      async () => String(await redis.command('GET', `lock:${name}`)).startsWith(waiter.acquisitionId),
+      async () => String(await redis.command('GET', `lock::${name}`)).startsWith(waiter.acquisitionId),
       { what: 'the hand-off' },
     );
     suspendedMs = 10_000;
@@ -274,7 +274,7 @@ describe('a grant that nobody waits for', () => {
 
 it('a late message about an acquisition ends nothing while it may hold, and a ghost afterwards', async () => {
   await using a = participant(redis);
-  await using b = participant(redis, { checkIntervalMs: 50 });
+  await using b = participant(redis, { maxPollMs: 50 });
   await b.openChannel();
   const [channel] = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
   const name = fresh();
@@ -288,16 +288,16 @@ it('a late message about an acquisition ends nothing while it may hold, and a gh
     redis.command(
       'PUBLISH',
       channel as string,
-      `granted ${wanted.acquisitionId} ${grant.fencingToken} lock:${name}`,
+      `granted ${wanted.acquisitionId} ${grant.fencingToken} lock::${name}`,
     );
   const holds = async () =>
-    String(await redis.command('GET', `lock:${name}`)).startsWith(wanted.acquisitionId);
+    String(await redis.command('GET', `lock::${name}`)).startsWith(wanted.acquisitionId);
   await sleep(200);
   await tell();
   await hearsAll(a, b);
   expect(await holds()).toBe(true);
   await waitUntil(async () => !(await holds()), { what: 'its end' });
-  await redis.command('SET', `lock:${name}`, `${wanted.acquisitionId}|-|${grant.fencingToken}|`);
+  await redis.command('SET', `lock::${name}`, `${wanted.acquisitionId}|-|${grant.fencingToken}|`);
   await waitUntil(
     async () => {
       await tell();

@@ -23,11 +23,11 @@ afterAll(() => redis.stop());
 describe('a waiter', () => {
   it('gets its message on a channel that was opened while it waited already', async () => {
     await using a = participant(redis);
-    await using b = participant(redis, { checkIntervalMs: 60_000 });
+    await using b = participant(redis, { maxPollMs: 60_000 });
     const name = fresh();
     const grant = await a.take(name);
     const { turn } = await b.queue(request(name));
-    const queue = `{lock:${name}}:q`;
+    const queue = `{lock::${name}}:q`;
     await waitUntil(
       async () => String(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf')).includes('|='),
       {
@@ -42,7 +42,7 @@ describe('a waiter', () => {
   it('gets its message on a channel that opened while its enqueue was under way', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
-    await using b = participant(proxy, { checkIntervalMs: 60_000 });
+    await using b = participant(proxy, { maxPollMs: 60_000 });
     const [name, other] = [fresh(), fresh()];
     const grant = await a.take(name);
     await a.take(other);
@@ -51,10 +51,11 @@ describe('a waiter', () => {
     await b.queue(request(other)); // Opens the channel.
     proxy.stall({ direction: 'toClient', only: (connection) => connection === commands });
     const queued = b.queue(request(name));
-    const queue = `{lock:${name}}:q`;
+    const queue = `{lock::${name}}:q`;
     await waitUntil(async () => (await redis.command('EXISTS', queue)) === 1, { what: 'the enqueue' });
     await waitUntil(
-      async () => String(await redis.command('ZRANGEBYSCORE', `{lock:${other}}:q`, 0, '+inf')).includes('|='),
+      async () =>
+        String(await redis.command('ZRANGEBYSCORE', `{lock::${other}}:q`, 0, '+inf')).includes('|='),
       { what: 'the open channel' },
     );
     await proxy.heal();
@@ -72,7 +73,7 @@ describe('a waiter', () => {
   it('gets a lock that was handed off while its channel was being opened', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
-    await using b = participant(proxy, { checkIntervalMs: 60_000 });
+    await using b = participant(proxy, { maxPollMs: 60_000 });
     await b.client.ping();
     const name = fresh();
     const grant = await a.take(name);
@@ -103,7 +104,7 @@ describe('a waiter', () => {
   it('that is abandoned before its enqueue was answered is not kept in the queue', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
-    await using b = participant(proxy, { checkIntervalMs: 50 });
+    await using b = participant(proxy, { maxPollMs: 50 });
     await b.openChannel();
     const name = fresh();
     await a.take(name);
@@ -154,8 +155,8 @@ describe('a waiter', () => {
   it('keeps its position when the lock that it was handed is stolen before it heard of it', async () => {
     for (const isStolenReleased of [false, true]) {
       await using proxy = await startProxy(redis);
-      await using a = participant(redis, { checkIntervalMs: 60_000 });
-      await using b = participant(proxy, { checkIntervalMs: 60_000 });
+      await using a = participant(redis, { maxPollMs: 60_000 });
+      await using b = participant(proxy, { maxPollMs: 60_000 });
       await b.openChannel();
       const name = fresh();
       const held = await a.take(name);
@@ -191,7 +192,7 @@ describe('a waiter', () => {
   it('frozen with its process for longer than three checks is passed over', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
-    await using frozen = participant(proxy, { checkIntervalMs: 200 });
+    await using frozen = participant(proxy, { maxPollMs: 200 });
     await frozen.openChannel();
     const name = fresh();
     const grant = await a.take(name);
@@ -243,15 +244,15 @@ describe('a waiter', () => {
   it('is woken by a check after a foreign lock ended', async () => {
     await using a = participant(redis);
     const name = fresh();
-    await redis.command('SET', `lock:${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000);
+    await redis.command('SET', `lock::${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000);
     const wanted = request(name);
     expect(await a.backend.attempt(wanted, false, call)).toEqual({ status: 'contended' });
     const { turn } = await a.queue(wanted);
-    await redis.command('DEL', `lock:${name}`);
+    await redis.command('DEL', `lock::${name}`);
     const from = performance.now();
     const grant = await turn;
     expect(performance.now() - from).toBeLessThan(1000 + 700);
-    expect(await redis.command('SET', `lock:${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000)).toBeNull();
+    expect(await redis.command('SET', `lock::${name}`, 'a-lock-of-python', 'NX', 'PX', 30_000)).toBeNull();
     if (grant) await a.backend.release(grant, call);
   });
 
@@ -269,7 +270,7 @@ describe('a waiter', () => {
   it('does not take a message of a hand-off that has lapsed for a new one', async () => {
     await using proxy = await startProxy(redis);
     await using a = participant(redis);
-    await using b = participant(proxy, { checkIntervalMs: 1200 });
+    await using b = participant(proxy, { maxPollMs: 1200 });
     await b.openChannel();
     const name = fresh();
     const grant = await a.take(name);
@@ -279,8 +280,8 @@ describe('a waiter', () => {
     // The message is delayed until the hand-off has lapsed, a stranger holds the lock, and a check has seen it.
     proxy.stall({ only: (connection) => connection.sawSubscribe });
     await a.backend.release(grant, call);
-    await waitUntil(() => a.client.set(`lock:${name}`, 'stranger', 'PX', 5000, 'NX'), { what: 'the lapse' });
-    const queue = `{lock:${name}}:q`;
+    await waitUntil(() => a.client.set(`lock::${name}`, 'stranger', 'PX', 5000, 'NX'), { what: 'the lapse' });
+    const queue = `{lock::${name}}:q`;
     await waitUntil(async () => (await a.client.zcount(queue, 0, '+inf')) === 1, {
       what: 'the check',
       everyMs: 2,
@@ -291,9 +292,9 @@ describe('a waiter', () => {
     const healed = performance.now();
     await waitUntil(() => performance.now() - healed > 300, { what: 'the late message' });
     expect(hasEnded).toBe(false);
-    await a.client.del(`lock:${name}`);
+    await a.client.del(`lock::${name}`);
     const got = await turn;
-    expect(await a.client.get(`lock:${name}`)).toMatch(new RegExp(`^${got?.request.acquisitionId}\\|`));
+    expect(await a.client.get(`lock::${name}`)).toMatch(new RegExp(`^${got?.request.acquisitionId}\\|`));
   });
 
   it('abandons at once what was granted to an id that nobody waits for', async () => {
@@ -304,7 +305,7 @@ describe('a waiter', () => {
     const grant = await a.take(name);
     await b.queue(request(name));
     // A ghost in the queue: an enqueue that the server got after its abandon.
-    const queue = `{lock:${name}}:q`;
+    const queue = `{lock::${name}}:q`;
     const [liveness, member] = (await redis.command('ZRANGE', queue, 0, 1)) as string[];
     const position = Number(await redis.command('ZSCORE', queue, member as string));
     const ghost = String(member).replace(/^[^|]+/, 'ghost');
@@ -314,7 +315,9 @@ describe('a waiter', () => {
     await a.backend.release(grant, call);
     await waitUntil(
       async () =>
-        String(await redis.command('GET', `lock:${name}`)).startsWith(String(member).split('|')[0] as string),
+        String(await redis.command('GET', `lock::${name}`)).startsWith(
+          String(member).split('|')[0] as string,
+        ),
       {
         what: 'the turn of the waiter behind the ghost',
       },

@@ -1,11 +1,12 @@
 import type { Holder } from '@locks/core/backend';
+import { listIn } from '@locks/redis-protocol/kit';
 
 /** Fields of the hash that are no owners: of our fenced locks, and of Redisson's readers/writer locks. */
 const NO_OWNERS: ReadonlySet<string> = new Set(['token', 'mode']);
 
 /** Reads the reply of the scripts that look at a lock: the milliseconds left, the token, then field and count in turn. */
 export function decodeHolders(reply: unknown): Holder[] {
-  const [left, token, ...fields] = reply as unknown[];
+  const [left, token, ...fields] = listIn(reply);
   const holders: Holder[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const field = String(fields[at]);

@@ -20,14 +20,14 @@ export class RedissonLocalWaiters {
   readonly #waiters: LocalWaiters<RedissonWaiter>;
   readonly #channels: LockChannels;
 
-  constructor(port: RedisPort, sharding: Sharding, checkIntervalMs: number) {
+  constructor(port: RedisPort, sharding: Sharding, maxPollMs: number) {
     this.#channels = new LockChannels(port, sharding, {
       mayBeFree: (resource) => this.#wake(resource),
       isNeeded: (resource) => this.#waiters.countOf(resource) > 0,
     });
     this.#waiters = new LocalWaiters({
       make: (waiter) => ({ ...waiter, mayBeFree: false }),
-      pollEveryMs: checkIntervalMs,
+      pollEveryMs: maxPollMs,
       // Core gave up on these between their attempt and their wait.
       poll: () => {
         for (const { request } of this.#waiters.silentFor(SILENT_MS)) this.#waiters.remove(request);

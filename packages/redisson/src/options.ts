@@ -3,7 +3,8 @@ import { oneOf, optional, type OptionTable, readOptions, text, wholeNumber } fro
 /** The options of the backend. */
 export interface RedissonBackendOptions {
   /**
-   * Stands before the name of every lock, as a `NameMapper` of Redisson puts it there. Java calls the lock `prefix` + name.
+   * Stands directly before the name of every lock, as a `NameMapper` of Redisson puts it there. Java calls the lock `prefix` + name. Of
+   * two prefixes of which one begins the other, some names are the same lock.
    * At most 128 characters without control characters. @defaultValue `''`
    */
   readonly prefix?: string;
@@ -13,10 +14,10 @@ export interface RedissonBackendOptions {
    */
   readonly fencing?: boolean;
   /**
-   * The longest time, in milliseconds, from 50 to 60 000, after which a waiter asks again when no message woke it: one request
-   * for each name that this process waits for. @defaultValue `1000`
+   * The longest pause between two looks of a waiter that no message wakes, in milliseconds, 50 to 60 000: one request for each name that
+   * this process waits for. @defaultValue `1000`
    */
-  readonly checkIntervalMs?: number;
+  readonly maxPollMs?: number;
   /**
    * In a cluster, the option of the same name in Redisson's configuration: `auto`, sharded channels where the server has them.
    * Outside of clusters Redisson uses plain channels always. @defaultValue `'auto'`
@@ -27,7 +28,7 @@ export interface RedissonBackendOptions {
 export interface CheckedRedissonOptions {
   readonly prefix: string;
   readonly fencing: boolean;
-  readonly checkIntervalMs: number;
+  readonly maxPollMs: number;
   readonly shardedSubscriptionMode: 'auto' | 'on' | 'off';
 }
 
@@ -37,7 +38,7 @@ const TABLE = {
     '',
   ),
   fencing: optional(oneOf(true, false), false),
-  checkIntervalMs: optional(wholeNumber(50, 60_000, 'milliseconds'), 1_000),
+  maxPollMs: optional(wholeNumber(50, 60_000, 'milliseconds'), 1_000),
   shardedSubscriptionMode: optional(oneOf('auto', 'on', 'off'), 'auto'),
 } satisfies OptionTable<RedissonBackendOptions>;
 

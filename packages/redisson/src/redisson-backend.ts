@@ -11,7 +11,15 @@ import {
   type ResourceState,
 } from '@locks/core/backend';
 import type { RedisPort } from '@locks/redis-protocol';
-import { isRetryableRedisError, runScript, undoLate } from '@locks/redis-protocol/kit';
+import {
+  isRetryableRedisError,
+  listIn,
+  refuseQueued,
+  runScript,
+  tokenIn,
+  undoLate,
+  wholeIn,
+} from '@locks/redis-protocol/kit';
 import { capabilitiesWith, type RedissonCapabilities } from './capabilities.ts';
 import { decodeHolders } from './holders.ts';
 import { fieldOf, freshLatch, keysOf, type RedissonKeys, refuseSplitName } from './keys.ts';
@@ -40,6 +48,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name = 'redisson';
   readonly capabilities: RedissonCapabilities;
+  readonly isClientClosed?: (() => boolean) | undefined;
   readonly #port: RedisPort;
   readonly #options: CheckedRedissonOptions;
   readonly #sharding: Sharding;
@@ -47,10 +56,11 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
 
   constructor(port: RedisPort, options: CheckedRedissonOptions) {
     this.capabilities = capabilitiesWith(options.fencing ? 'volatile' : 'none');
+    this.isClientClosed = port.isClientClosed?.bind(port);
     this.#port = port;
     this.#options = options;
     this.#sharding = new Sharding(port, options);
-    this.#waiters = new RedissonLocalWaiters(port, this.#sharding, options.checkIntervalMs);
+    this.#waiters = new RedissonLocalWaiters(port, this.#sharding, options.maxPollMs);
     refuseAfterClose(this);
   }
 
@@ -62,31 +72,30 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     // Counted from before the sending: the server may start the lease at any later moment (docs/spec.md §1.2).
     const countedFrom = call.now();
     const args = [fieldOf(request), String(request.ttlMs)];
-    let reply: unknown;
+    let reply: readonly unknown[];
     try {
-      reply = await runScript(this.#port, scripts.acquire, this.#withToken(keys), args, () => !isOver(call));
+      const mayRepeat = (): boolean => !isOver(call);
+      reply = listIn(await runScript(this.#port, scripts.acquire, this.#withToken(keys), args, mayRepeat), 2);
     } catch (error) {
       this.#waiters.remove(request);
       undoLate(error, () => this.abandon(request));
       throw error;
     }
-    const [granted, left, token] = (reply as unknown[]).map(Number);
-    if (granted === 1) {
+    const [granted, left, token] = reply;
+    const leftMs = wholeIn(left);
+    if (wholeIn(granted) === 1) {
       this.#waiters.remove(request);
-      const fencingToken = this.#options.fencing ? { fencingToken: BigInt(token as number) } : undefined;
-      return {
-        status: 'granted',
-        grant: { request, countedFrom, validForMs: left as number, ...fencingToken },
-      };
+      const fencingToken = this.#options.fencing ? { fencingToken: tokenIn(token) } : undefined;
+      return { status: 'granted', grant: { request, countedFrom, validForMs: leftMs, ...fencingToken } };
     }
     if (enqueue) this.#waiters.onContended(request, keys);
-    return { status: 'contended', retryAfterMs: this.#retryAfterMs(left as number) };
+    return { status: 'contended', retryAfterMs: this.#retryAfterMs(leftMs) };
   }
 
   /** A key is gone one millisecond after its last one; a negative time is that of a key without an end. */
   #retryAfterMs(leftMs: number): number {
-    const { checkIntervalMs } = this.#options;
-    return leftMs < 0 ? checkIntervalMs : Math.min(leftMs + 1, checkIntervalMs);
+    const { maxPollMs } = this.#options;
+    return leftMs < 0 ? maxPollMs : Math.min(leftMs + 1, maxPollMs);
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<undefined> {
@@ -114,7 +123,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     await this.#sharding.decide();
     const keys = latched ? [lock, freshLatch(lock)] : [lock];
     const args = [fieldOf(request), channel, this.#sharding.command, LATCH_MS];
-    const released = Number(await runScript(this.#port, scripts.release, keys, args)) === 1;
+    const released = wholeIn(await runScript(this.#port, scripts.release, keys, args)) === 1;
     if (released) this.#waiters.released(request.resource);
     return released;
   }
@@ -122,7 +131,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
   async inspect(resource: string): Promise<ResourceState> {
     const keys = this.#withToken(this.#keysOf(resource));
     const holders = decodeHolders(await runScript(this.#port, scripts.inspect, keys, []));
-    return { resource, holders, waiters: [] };
+    return { name: resource, holders, waiters: [] };
   }
 
   async forceRelease(resource: string, expectedId: string | undefined): Promise<readonly Holder[]> {
@@ -138,7 +147,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
   }
 
   async ping(): Promise<void> {
-    await this.#port.send('', ['PING']);
+    refuseQueued(await this.#port.send('', ['PING']));
   }
 
   connectionError(request?: AcquireRequest): unknown {

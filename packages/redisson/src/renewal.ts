@@ -1,6 +1,6 @@
 import type { RenewalStatus, RenewItem } from '@locks/core/backend';
 import type { RedisPort } from '@locks/redis-protocol';
-import { runScript } from '@locks/redis-protocol/kit';
+import { listIn, runScript } from '@locks/redis-protocol/kit';
 import { fieldOf, type RedissonKeys } from './keys.ts';
 import * as scripts from './scripts.ts';
 
@@ -26,7 +26,7 @@ export async function renewAll(
           String(ttlMs),
           String(grant.fencingToken ?? ''),
         ]);
-        const reply = (await runScript(port, scripts.renew, locks, args)) as unknown[];
+        const reply = listIn(await runScript(port, scripts.renew, locks, args), leases.length);
         decode = (at) => renewalStatusOf(Number(reply[at]));
       } catch (error) {
         decode = () => ({ status: 'unknown', error });

@@ -10,13 +10,14 @@ function script(source: string): Script {
  * left of it is rounded down: the server counts whole milliseconds.
  *
  * KEYS: lock, and its counter of tokens for a fenced lock. ARGV: field, ttl in milliseconds.
- * Reply: 1, the milliseconds left, the token or 0; or 0, and the milliseconds left of the present hold.
+ * Reply: 1, the milliseconds left, the token or 0, as a string where Lua or a client may not tell it from the next; or 0, and the milliseconds left of the present hold.
  */
 export const acquire: Script = /* @__PURE__ */ script(`local lock,field=KEYS[1],ARGV[1]
 if redis.call('exists',lock)==0 then
 local token=0
 if KEYS[2] then
 token=redis.call('incr',KEYS[2])
+if token>4503599627370496 then token=redis.call('get',KEYS[2]) end
 redis.call('hset',lock,'token',token)
 end
 redis.call('hset',lock,field,1)
@@ -25,7 +26,7 @@ return {1,tonumber(ARGV[2]),token}
 end
 local left=redis.call('pttl',lock)
 if redis.call('hexists',lock,field)==0 then return {0,left} end
-return {1,left-1,tonumber(redis.call('hget',lock,'token') or 0)}
+return {1,left-1,redis.call('hget',lock,'token') or 0}
 `);
 
 /**

@@ -22,7 +22,7 @@ describe.each(libraries)('a cluster on %s', (library) => {
     ['auto', 'SHARDCHANNELS'],
     ['off', 'CHANNELS'],
   ] as const)('wakes over its channels, sharded mode %s', async (shardedSubscriptionMode, kind) => {
-    const options = { shardedSubscriptionMode, checkIntervalMs: 60_000, fencing: true };
+    const options = { shardedSubscriptionMode, maxPollMs: 60_000, fencing: true };
     await using a = await open(cluster.nodes, options);
     await using b = await open(cluster.nodes, options);
     // Names of all masters.

@@ -94,6 +94,25 @@ describe.each(libraries)('on %s', (library) => {
     expect(Number(await redis.command('PTTL', `${base} 249`))).toBeGreaterThan(30_000);
   });
 
+  it('gives each grant a token of its own where the counter is above what Lua tells apart', async () => {
+    await using a = await open(redis, { fencing: true });
+    const name = fresh();
+    await redis.command('SET', `redisson_lock_token:{${name}}`, String(2n ** 53n - 2n));
+    const tokens: (bigint | undefined)[] = [];
+    for (let turn = 0; turn < 4; turn += 1) {
+      const wanted = request(name);
+      const first = await a.backend.attempt(wanted, false, call);
+      if (first.status !== 'granted') throw new Error(first.status);
+      tokens.push(first.grant.fencingToken);
+      const again = await a.backend.attempt(wanted, false, call);
+      expect(again).toMatchObject({ status: 'granted', grant: { fencingToken: first.grant.fencingToken } });
+      const renewed = await a.backend.renew([{ grant: first.grant, ttlMs: 5_000 }], call);
+      expect(renewed).toEqual([{ status: 'held' }]);
+      await a.backend.release(first.grant, call);
+    }
+    expect(tokens).toEqual([1n, 2n, 3n, 4n].map((step) => 2n ** 53n - 2n + step));
+  });
+
   it('takes its tokens from the counter of getFencedLock, and keeps the token of a hold', async () => {
     await using a = await open(redis, { fencing: true });
     const name = fresh();
@@ -119,7 +138,7 @@ describe.each(libraries)('on %s', (library) => {
   });
 
   it('wakes a waiter by a message of Java, and leaves the channel when nobody waits', async () => {
-    await using a = await open(redis, { checkIntervalMs: 60_000 });
+    await using a = await open(redis, { maxPollMs: 60_000 });
     const name = fresh();
     const channel = `redisson_lock__channel:{${name}}`;
     await redis.command('HSET', name, 'java:1', '1');
@@ -132,7 +151,7 @@ describe.each(libraries)('on %s', (library) => {
   });
 
   it('loses no message that comes between an attempt and its wait', async () => {
-    await using a = await open(redis, { checkIntervalMs: 60_000 });
+    await using a = await open(redis, { maxPollMs: 60_000 });
     await using b = await open(redis);
     const name = fresh();
     const other = fresh();
@@ -151,7 +170,7 @@ describe.each(libraries)('on %s', (library) => {
 
   it('listens again when its channel is cut, and hints meanwhile', async () => {
     await using proxy = await startProxy(redis);
-    await using a = await open(proxy, { checkIntervalMs: 60_000 });
+    await using a = await open(proxy, { maxPollMs: 60_000 });
     await using b = await open(redis);
     const name = fresh();
     let held = await b.take(name);
@@ -180,7 +199,7 @@ describe.each(libraries)('on %s', (library) => {
 
   it('waits for a message also where an attempt takes longer than the interval of the checks', async () => {
     await using proxy = await startProxy(redis);
-    await using a = await open(proxy, { checkIntervalMs: 50 });
+    await using a = await open(proxy, { maxPollMs: 50 });
     await using b = await open(redis);
     const name = fresh();
     const held = await b.take(name);
@@ -232,7 +251,7 @@ describe.each(libraries)('on %s', (library) => {
   });
 
   it('frees by an abandon what its own id holds, and wakes a waiter', async () => {
-    await using a = await open(redis, { checkIntervalMs: 60_000 });
+    await using a = await open(redis, { maxPollMs: 60_000 });
     await using b = await open(redis);
     const name = fresh();
     const { request: held } = await b.take(name);
@@ -286,7 +305,7 @@ describe('what is refused', () => {
       { prefix: 'a\n' },
       { prefix: 'x'.repeat(129) },
       { fencing: 1 },
-      { checkIntervalMs: 10 },
+      { maxPollMs: 10 },
       { shardedSubscriptionMode: 'AUTO' },
       { prefixes: '' },
     ])

@@ -35,7 +35,7 @@ it('all works with the rights that the page names', async () => {
   const rights = documentedRights('granted');
   expect(rights.length).toBeGreaterThan(20);
   await using other = await openers.ioredis(redis);
-  const backend = redissonBackend(await user('granted', rights), { fencing: true, checkIntervalMs: 60_000 });
+  const backend = redissonBackend(await user('granted', rights), { fencing: true, maxPollMs: 60_000 });
   const taken = await other.take('granted');
   const wanted = request('granted');
   expect((await backend.attempt(wanted, true, call)).status).toBe('contended');
@@ -56,7 +56,7 @@ it('without the right to the channel waiters ask at the interval of the checks, 
   process.on('warning', onWarning);
   await using other = await openers.ioredis(redis);
   const client = await user('deaf', ['~*', '+@all']);
-  const backend = redissonBackend(client, { checkIntervalMs: 100 });
+  const backend = redissonBackend(client, { maxPollMs: 100 });
   const taken = await other.take('deaf');
   const wanted = request('deaf');
   const attempt = await backend.attempt(wanted, true, call);

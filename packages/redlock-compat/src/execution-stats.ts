@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { IoredisClient } from '@locks/redis-ioredis';
 
 /** A `Redis` or `Cluster` of ioredis, or any backend of `@locks/core` whose locks end by a ttl: `redisBackend(client)` of `@locks/redis-node`. */

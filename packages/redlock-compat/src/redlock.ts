@@ -4,12 +4,11 @@ import {
   type BaseLease,
   createLocks,
   isLockError,
-  type LockBackend,
   LockError,
   type LockManager,
   type MultiLease,
 } from '@locks/core';
-import { mustBe } from '@locks/core/backend';
+import { type LockBackend, invalidArgument, mustBe } from '@locks/core/backend';
 import { quorumBackend } from '@locks/core/quorum';
 import { redisBackend } from '@locks/redis-ioredis';
 import { ExecutionError } from './errors.ts';
@@ -65,8 +64,12 @@ export class Redlock extends EventEmitter {
     if (typeof (clients as Partial<Iterable<unknown>> | undefined)?.[Symbol.iterator] !== 'function') {
       throw mustBe('new Redlock(): the clients', 'given in an array', clients);
     }
-    this.clients = new Set(clients);
+    const given = [...clients];
+    this.clients = new Set(given);
     const { size } = this.clients;
+    // With fewer servers than the application counts on, the failure of one could be that of all.
+    if (size < given.length)
+      throw invalidArgument('new Redlock() was given one client twice: its servers must fail independently.');
     // An even number gains nothing: one client more must agree than of the odd number below it, and no more may fail.
     if (size % 2 === 0) throw mustBe('new Redlock()', 'given one client, or an odd number of them', size);
     this.settings = readSettings(settings);
@@ -151,7 +154,7 @@ export class Redlock extends EventEmitter {
       value = await routine(signalOf(lock));
     } catch (error) {
       // The release may find the lock over: the error of the routine counts.
-      await lock.lease[Symbol.asyncDispose]();
+      await lock.lease.release().catch(() => {});
       throw error;
     }
     try {
@@ -267,24 +270,26 @@ function lockedElsewhere(names: readonly string[]): LockError {
 }
 
 /** The advice of core how locks nest, which this interface cannot express. */
-const ADVICE_OF_CORE = /: pass \{ within: .*$/;
+const ADVICE_OF_CORE = / Only code that .* passes \{ within: lease \}\./;
 
 /**
  * The codes of store failures and of locks of others, without those of bad arguments, a closed manager, or the caller's own
  * abort.
  */
-const FAILURES = new Set(['LOCK_TIMEOUT', 'LOCK_BACKEND', 'LOCK_LOST', 'LOCK_NOT_HELD', 'LOCK_CONFLICT']);
+const FAILURES = new Set(
+  'LOCK_TIMEOUT LOCK_CONTENDED LOCK_BACKEND LOCK_LOST LOCK_NOT_HELD LOCK_CONFLICT'.split(' '),
+);
 
 function executionError(error: unknown, attempts: readonly Promise<ExecutionStats>[]): unknown {
   if (!isLockError(error) || !FAILURES.has(error.code)) return error;
-  const message = error.message.replace(ADVICE_OF_CORE, '.');
+  const message = error.message.replace(ADVICE_OF_CORE, '');
   return new ExecutionError(message, attempts, { cause: new LockError(error.code, message, error) });
 }
 
 /** Tells whether another try may succeed: a lock that is over stays over. */
 function mayPass(error: unknown): boolean {
-  if (!(error instanceof ExecutionError)) return false;
-  return isLockError(error.cause, 'LOCK_TIMEOUT') || isLockError(error.cause, 'LOCK_BACKEND');
+  if (!(error instanceof ExecutionError) || !isLockError(error.cause)) return false;
+  return ['LOCK_TIMEOUT', 'LOCK_CONTENDED', 'LOCK_BACKEND'].includes(error.cause.code);
 }
 
 /** The reason why a lock is over. */

@@ -1,4 +1,5 @@
 import {
+  abortSignal,
   matching,
   milliseconds,
   optional,
@@ -70,12 +71,7 @@ const TABLE = {
   ...retryTable(BUILT_IN),
 } satisfies OptionTable<Settings>;
 
-const SIGNAL = optional(
-  matching('an AbortSignal', (value): value is AbortSignal => {
-    const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
-    return typeof aborted === 'boolean' && typeof addEventListener === 'function';
-  }),
-);
+const SIGNAL = optional(abortSignal);
 
 /** Checked settings of one call. */
 export type ResolvedCallSettings = Omit<Settings, 'driftFactor'> & {

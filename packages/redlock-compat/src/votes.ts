@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockBackend } from '@locks/core';
-import { type Attempt, type Call, NoAnswerError } from '@locks/core/backend';
+import { type LockBackend, type Attempt, type Call, NoAnswerError } from '@locks/core/backend';
 import { ResourceLockedError } from './errors.ts';
 import type { ExecutionStats, RedlockClient } from './execution-stats.ts';
 

@@ -189,6 +189,7 @@ describe('Redlock', () => {
     const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
     const backend = memoryBackend();
     const two = [backend, memoryBackend()];
+    expect(() => new Redlock([backend, backend, backend])).toThrow('one client twice');
     for (const clients of [undefined, [], 5, ['redis://127.0.0.1'], [null], [{}], two])
       expect(() => new Redlock(clients as never)).toThrow(invalid);
     for (const settings of [

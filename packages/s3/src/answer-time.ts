@@ -1,4 +1,5 @@
 import type { GetObjectCommand } from '@aws-sdk/client-s3';
+import { type AnswerHeaders, timeInHeaders } from '@locks/record-protocol';
 
 /**
  * Reads the header `Date` of the answers to a command, also of those that refuse it. It is added to the command alone: other
@@ -13,9 +14,8 @@ export function watchAnswerTime({
   middlewareStack.add(
     (next) => async (args) => {
       const result = await next(args);
-      const { headers } = result.response as { headers?: Readonly<Record<string, string>> };
-      const told = Date.parse(headers?.['date'] ?? headers?.['Date'] ?? '');
-      if (!Number.isNaN(told)) time = told;
+      const { headers } = result.response as { headers?: AnswerHeaders };
+      time = timeInHeaders(headers) ?? time;
       return result;
     },
     // Inside the step that throws what the answer refuses.

@@ -1,37 +1,28 @@
 import type { S3Client } from '@aws-sdk/client-s3';
-import {
-  matching,
-  milliseconds,
-  oneOf,
-  optional,
-  type OptionTable,
-  readOptions,
-  text,
-} from '@locks/core/backend';
+import { milliseconds, optional, type OptionTable, readClient, readOptions, text } from '@locks/core/backend';
+import { expiryOption, skewOption } from '@locks/record-protocol';
 
 /** The options of `s3Backend`. */
 export interface S3BackendOptions {
-  /** A client of `@aws-sdk/client-s3`. The backend never destroys it. */
-  readonly client: S3Client;
   /** The name of the bucket, or the ARN or the alias of an access point. */
   readonly bucket: string;
   /**
-   * The start of the keys of all objects: 0 to 128 characters of `A-Z a-z 0-9 _ . - /`, no slash first. Locks with different prefixes
-   * have nothing in common, unless one prefix begins with another.
+   * The start of the keys of all objects: 0 to 128 characters of `A-Z a-z 0-9 _ . - /`, no slash first, and
+   * without `lock/`, which stands between them and the name. Locks with different prefixes have nothing in common.
    *
    * @defaultValue `'locks/'`
    */
   readonly prefix?: string;
   /**
-   * `'date-header'`: the `Date` header of the answers is the clock by which the holds of dead processes end, for a process too that
-   * has just started. Without it such a hold ends for a process that has watched it for its ttl.
+   * `'clock'`: the lock of a dead holder is free by the time that the `Date` header of the answers tells, for a process too that has just started.
+   * `'observed'`: only for a process that has seen it unchanged for its ttl; one that lives or waits for less never gets it. The same in
+   * all processes.
    *
-   * @defaultValue none
+   * @defaultValue `'clock'`
    */
-  readonly clock?: 'date-header';
+  readonly expiry?: 'clock' | 'observed';
   /**
-   * How far apart the clocks of the servers may be, in milliseconds, 0 to 60000. Holds of dead processes end that much later. For the
-   * clock `'date-header'`.
+   * How far apart the clocks of the servers may be, in milliseconds, 0 to 60000. The locks of dead holders are free that much later.
    *
    * @defaultValue 1000
    */
@@ -55,30 +46,39 @@ export interface CheckedS3Options {
   readonly client: S3Client;
   readonly bucket: string;
   readonly prefix: string;
-  readonly clock: 'date-header' | undefined;
+  readonly expiry: 'clock' | 'observed';
   readonly skewMs: number;
   readonly maxPollMs: number;
   readonly waiterTtlMs: number;
 }
 
 const TABLE = {
-  client: matching('an S3Client of @aws-sdk/client-s3', isClient),
   bucket: text(
     'the name of a bucket (3 to 63 characters of a-z 0-9 . -), or an ARN',
     /^(?:[\w.-]{3,255}|arn:[\w-]+:s3[\w-]*:.{1,1000})$/,
   ),
   prefix: optional(
-    text('0 to 128 characters of A-Z a-z 0-9 _ . - /, no slash first', /^(?!\/)[\w./-]{0,128}$/),
+    text(
+      "0 to 128 characters of A-Z a-z 0-9 _ . - /, no slash first, without 'lock/'",
+      /^(?!\/|.*lock\/)[\w./-]{0,128}$/,
+    ),
     'locks/',
   ),
-  clock: optional(oneOf('date-header')),
-  skewMs: optional(milliseconds(0, 60_000), 1_000),
+  expiry: expiryOption,
+  skewMs: skewOption(1_000),
   maxPollMs: optional(milliseconds(50, 60_000), 2_000),
   waiterTtlMs: optional(milliseconds(1_000, 60_000), 10_000),
 } satisfies OptionTable<S3BackendOptions>;
 
-export function checkOptions(options: S3BackendOptions): CheckedS3Options {
-  return readOptions('s3Backend()', options, TABLE);
+const ELSEWHERE = { client: 'the first argument' };
+
+export function checkOptions(
+  given: unknown,
+  options: S3BackendOptions,
+  what = 's3Backend()',
+): CheckedS3Options {
+  const client = readClient(what, 'client', given, 'an S3Client of @aws-sdk/client-s3', isClient);
+  return { client, ...readOptions(what, options, TABLE, ELSEWHERE) };
 }
 
 /** Recognizes a client by its properties: another copy of the SDK may have made it, and other clients of AWS have the same methods. */

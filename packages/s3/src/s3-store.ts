@@ -8,6 +8,7 @@ import {
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
 import {
+  clockOf,
   escapeKey,
   type KeyAlphabet,
   type RecordClock,
@@ -41,6 +42,8 @@ const ALPHABET: KeyAlphabet = {
 /** What the escape of a key that is too long begins with. */
 const HASHED = '==';
 const MOST_BYTES = 1_048_576;
+/** `Date` has whole seconds. */
+const STEP_MS = 1_000;
 const MIN_POLL_MS = 25;
 const READS_AT_ONCE = 16;
 /** The pause before a request is repeated that met another one, at first, in milliseconds. */
@@ -51,14 +54,14 @@ export class S3Store implements RecordStore {
   readonly name = 's3';
   readonly maxValueBytes = MOST_BYTES;
   readonly pace: RecordPace;
-  readonly clock?: RecordClock;
+  readonly clock: RecordClock;
   readonly #options: CheckedS3Options;
 
   constructor(options: CheckedS3Options) {
-    const { clock, skewMs, maxPollMs, waiterTtlMs } = options;
+    const { maxPollMs, waiterTtlMs } = options;
     this.#options = options;
-    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, aliveMs: waiterTtlMs };
-    if (clock !== undefined) this.clock = { stepMs: 1_000, skewMs };
+    this.pace = { minPollMs: MIN_POLL_MS, maxPollMs, waiterTtlMs };
+    this.clock = clockOf(options, STEP_MS);
   }
 
   async read(keys: readonly string[], limit: RequestLimit): Promise<RecordsRead> {
@@ -179,9 +182,9 @@ export class S3Store implements RecordStore {
   async #send(any: Command, limit: RequestLimit) {
     // The types of the SDK know one command at a time.
     const command = any as GetObjectCommand;
-    const time = this.clock && watchAnswerTime(command);
+    const time = watchAnswerTime(command);
     const told = (): { now?: number } => {
-      const now = time?.();
+      const now = time();
       return now === undefined ? {} : { now };
     };
     try {

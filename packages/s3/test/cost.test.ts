@@ -24,7 +24,7 @@ async function metered() {
     },
     { step: 'initialize' },
   );
-  return { backend: s3Backend({ client, bucket }), sent };
+  return { backend: s3Backend(client, { bucket }), sent };
 }
 
 it('a lock costs two writes, once this process has used it', async () => {

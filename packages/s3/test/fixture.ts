@@ -47,10 +47,10 @@ export async function createBucket(client: S3Client): Promise<string> {
 }
 
 /** A store on a bucket of its own. */
-export async function openStore(options: Partial<S3BackendOptions> = {}) {
-  const client = options.client ?? openClient(await server());
+export async function openStore(options: Partial<S3BackendOptions> & { readonly client?: S3Client } = {}) {
+  const { client = openClient(await server()), ...others } = options;
   const bucket = options.bucket ?? (await createBucket(client));
-  return { client, bucket, store: new S3Store(checkOptions({ ...options, client, bucket })) };
+  return { client, bucket, store: new S3Store(checkOptions(client, { ...others, bucket })) };
 }
 
 export function limit(timeoutMs = 10_000): RequestLimit {

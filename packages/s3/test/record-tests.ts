@@ -103,9 +103,9 @@ export function recordTests(start: typeof server, racing: number): void {
     expect(textOf((await store.read(['k'], limit())).records[0])?.length).toBe(largest.length);
   });
 
-  it('tell the time of the Date header if asked to, also where they are refused', async () => {
-    const { store, client, bucket } = await open({ clock: 'date-header', skewMs: 500 });
-    expect(store.clock).toEqual({ stepMs: 1_000, skewMs: 500 });
+  it('tell the time of the Date header, also where they are refused; holds end by it unless another expiry is chosen', async () => {
+    const { store, client, bucket } = await open({ skewMs: 500 });
+    expect(store.clock).toEqual({ stepMs: 1_000, skewMs: 500, endsHolds: true });
     const before = client.middlewareStack.identify();
     const answers = [
       await store.write(write('k', 'one'), limit()),
@@ -118,9 +118,9 @@ export function recordTests(start: typeof server, racing: number): void {
       expect(Math.abs(now - Date.now())).toBeLessThan(5_000);
     }
     expect(client.middlewareStack.identify()).toEqual(before);
-    const { store: other } = await openStore({ client, bucket });
-    expect(other.clock).toBeUndefined();
-    expect(await other.read(['k'], limit())).not.toHaveProperty('now');
+    const { store: other } = await openStore({ client, bucket, expiry: 'observed' });
+    expect(other.clock.endsHolds).toBe(false);
+    expect(await other.read(['k'], limit())).toHaveProperty('now');
   });
 
   it('say that their bucket is missing, and what to do', async () => {

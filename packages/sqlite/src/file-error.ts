@@ -15,6 +15,8 @@ export type SqliteFileErrorCode =
   | 'FOREIGN_FILE'
   /** The file was made by a newer version of this package. */
   | 'NEWER_SCHEMA'
+  /** The file was made by an older version of this package, whose processes may still run. */
+  | 'OLDER_SCHEMA'
   /** SQLite found the file damaged. */
   | 'CORRUPT'
   /** Two machines use one file. */

@@ -125,10 +125,14 @@ function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
   const version = readPragma(db, 'user_version');
   if (id === APPLICATION_ID) {
     if (version === SCHEMA_VERSION) return 'ours';
+    const isOlder = version < SCHEMA_VERSION;
     throw new SqliteFileError(
-      'NEWER_SCHEMA',
-      `lock file ${path}: its schema is version ${version}, this package knows ${SCHEMA_VERSION}. ` +
-        'Upgrade @locks/sqlite in this process, or choose another path',
+      isOlder ? 'OLDER_SCHEMA' : 'NEWER_SCHEMA',
+      `lock file ${path}: its schema is version ${version}, this package knows ${SCHEMA_VERSION}. ${
+        isOlder
+          ? 'Stop all processes of the older version, then delete the file'
+          : 'Upgrade @locks/sqlite in this process'
+      }, or choose another path`,
     );
   }
   const tables = db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;

@@ -1,22 +1,16 @@
 import { resolve } from 'node:path';
 import {
-  matching,
   milliseconds,
   mustBe,
   oneOf,
   optional,
   type OptionTable,
+  readClient,
   readOptions,
 } from '@locks/core/backend';
 
 /** The options of `sqliteBackend`. */
 export interface SqliteBackendOptions {
-  /**
-   * The lock file, on a local disk, made when it is missing. Every process that shares locks names the same file.
-   * SQLite keeps two more beside it, with `-wal` and `-shm` at the end of their names, and each process that waits one with
-   * `-wake-` and a number.
-   */
-  readonly path: string;
   /**
    * `normal`: state survives killed processes; after a power cut the fencing token goes on from the wall clock.
    * `full`: every commit is on the disk before it is answered.
@@ -39,23 +33,26 @@ export interface CheckedSqliteOptions {
   readonly maxPollMs: number;
 }
 
-export const filePath = matching('the path of a file that all processes share', isPath);
-
 const TABLE = {
-  path: filePath,
   synchronous: optional(oneOf('normal', 'full'), 'normal'),
   maxPollMs: optional(milliseconds(1, 1_000), 25),
 } satisfies OptionTable<SqliteBackendOptions>;
 
-export function checkOptions(options: SqliteBackendOptions): CheckedSqliteOptions {
-  const { path, ...others } = readOptions('sqliteBackend()', options, TABLE);
-  return { path: plainPath('sqliteBackend()', path), ...others };
+const ELSEWHERE = { path: 'the first argument' };
+
+export function checkOptions(
+  path: unknown,
+  options: SqliteBackendOptions | undefined,
+  caller = 'sqliteBackend()',
+): CheckedSqliteOptions {
+  return { path: plainPath(caller, path), ...readOptions(caller, options, TABLE, ELSEWHERE) };
 }
 
 /** The absolute path: the process may change its folder before the file is opened. */
-export function plainPath(caller: string, path: string): string {
+export function plainPath(caller: string, given: unknown): string {
+  const path = readClient(caller, 'path', given, 'the path of a file that all processes share', isPath);
   if (path === ':memory:' || path.startsWith('file:')) {
-    throw mustBe(`${caller}: path`, 'a plain path (for locks of one process use @locks/memory)', path);
+    throw mustBe(`${caller}: the path`, 'a plain path (for locks of one process use @locks/memory)', path);
   }
   return resolve(path);
 }

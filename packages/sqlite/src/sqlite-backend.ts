@@ -31,7 +31,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
 } as const satisfies BackendCapabilities;
 
 /** The type of the capabilities of the SQLite backend. */
@@ -47,15 +47,17 @@ const LIST_PAGE = 64;
  *
  * @example
  * ```ts
- * const locks = createLocks(sqliteBackend({ path: './locks.db' }));
+ * const locks = createLocks(sqliteBackend('./locks.db'));
  * await locks.lock('nightly-report').run(work);
  * ```
  *
+ * @param path - the lock file, on a local disk, made when it is missing. Every process that shares locks names the same file. SQLite keeps two
+ * more beside it, with `-wal` and `-shm` at the end of their names, and each process that waits one with `-wake-` and a number.
  * @throws LockError `LOCK_UNSUPPORTED` before Node 22.13; `LOCK_INVALID_ARGUMENT` for a bad option.
  */
-export function sqliteBackend(options: SqliteBackendOptions): LockBackend<SqliteCapabilities> {
+export function sqliteBackend(path: string, options?: SqliteBackendOptions): LockBackend<SqliteCapabilities> {
   loadSqlite();
-  return new SqliteBackend(checkOptions(options), machineClock);
+  return new SqliteBackend(checkOptions(path, options), machineClock);
 }
 
 /** The backend with its clock given from outside, for tests of other machines' clocks. */
@@ -142,6 +144,11 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     await this.#transactions.write(call, () => undefined);
   }
 
+  /** Makes the file and its tables, as every first call does; those of slots and results are made by the first call of each. */
+  prepare(call: Call): Promise<void> {
+    return this.ping(call);
+  }
+
   async *list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
     const wanted = Buffer.from(nameBytes(prefix));
     let from: Uint8Array = wanted;
@@ -176,7 +183,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   async #freeing<T>(resource: string, call: Call, step: (steps: Steps) => T): Promise<T> {
     const { outcome } = await this.#transactions.write(
       call,
-      (steps) => ({ outcome: step(steps), grants: this.#waiters.serve(steps, resource) }),
+      (steps) => ({ outcome: step(steps), grants: this.#waiters.serve(steps, resource, true) }),
       ({ grants }) => this.#waiters.served(resource, grants),
     );
     return outcome;

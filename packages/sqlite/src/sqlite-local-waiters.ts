@@ -74,8 +74,12 @@ export class SqliteLocalWaiters {
     this.#changed(request.resource);
   }
 
-  /** Grants to waiters of this process whose turn has come, inside a transaction that freed capacity, and wakes the others. */
-  serve(steps: Steps, resource: string, isFreed = true): readonly Grant[] {
+  /**
+   * Grants to waiters of this process whose turn has come, inside a transaction, and wakes the others.
+   *
+   * @param isFreed - whether that transaction freed capacity
+   */
+  serve(steps: Steps, resource: string, isFreed: boolean): readonly Grant[] {
     const find = (acquisitionId: string) => {
       const { request, wait } = this.#waiters.get(acquisitionId) ?? {};
       return request && wait?.call && { request, call: wait.call };

@@ -196,7 +196,7 @@ export class Steps {
     const now = clock.nowMicros();
     const waiting = options?.waiters === false ? [] : statements.queue.all(bytes, now);
     return {
-      resource,
+      name: resource,
       holders: statements.holders.all(bytes, now).map((row) => toHolder(row, now)),
       waiters: waiting.map((row) => toWaiter(row, now)),
     };

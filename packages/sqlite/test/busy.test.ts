@@ -40,7 +40,7 @@ test('a file that stays busy fails the call at its deadline, retryably, and the 
   expect(error).toMatchObject({ code: 'BUSY' });
   expect(backend.isRetryable(error)).toBe(true);
   other.exec('ROLLBACK');
-  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+  expect(await backend.inspect('a', call)).toEqual({ name: 'a', holders: [], waiters: [] });
 });
 
 test('a waiter that is enqueued together with a heartbeat, after the file was busy, stays in the queue', async () => {

@@ -31,7 +31,7 @@ test('holds and waiters of an earlier boot are dead, and the token goes on risin
   await before.attempt(request('a'), true, call);
   await before.close();
   const after = openWithClock(path, clockOf('second', 1e6));
-  expect(await after.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+  expect(await after.inspect('a', call)).toEqual({ name: 'a', holders: [], waiters: [] });
   const next = await take(after, request('a'));
   expect(next.fencingToken).toBeGreaterThan(grant.fencingToken ?? 0n);
 });

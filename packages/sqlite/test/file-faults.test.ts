@@ -88,7 +88,7 @@ test('a file that another process makes while this one identifies it can be used
     // Between the first check and the last.
     if (text.includes('sqlite_schema') && !made) {
       made = true;
-      const options = checkOptions({ path });
+      const options = checkOptions(path, {});
       try {
         openLockFile(loadSqlite(), options, machineClock()).close();
       } catch {
@@ -120,15 +120,18 @@ test.for(['delete', 'wal'])(
   },
 );
 
-test('a newer schema is refused and not touched', async () => {
+test.for([
+  ['newer', 2, 'NEWER_SCHEMA'],
+  ['older', 0, 'OLDER_SCHEMA'],
+] as const)('a %s schema is refused and not touched', async ([, version, code]) => {
   const { backend, path } = open();
   await take(backend, request('a'));
   await backend.close();
   const db = new DatabaseSync(path);
-  db.exec('PRAGMA user_version = 2');
+  db.exec(`PRAGMA user_version = ${version}`);
   db.close();
   const before = readFileSync(path);
-  expect(await failureOf(path)).toMatchObject({ code: 'NEWER_SCHEMA', retryable: false });
+  expect(await failureOf(path)).toMatchObject({ code, retryable: false });
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
@@ -145,7 +148,7 @@ async function attemptAsNobody(path: string): Promise<string> {
   const program = `
     if (process.getuid() === 0) { process.setgroups([]); process.setgid(65534); process.setuid(65534); }
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
-    const backend = sqliteBackend({ path: process.argv[1] });
+    const backend = sqliteBackend(process.argv[1]);
     const call = { now: () => performance.now(), deadline: Infinity };
     const request = { resource: 'a', acquisitionId: '1', mode: { kind: 'exclusive' }, ttlMs: 60000 };
     const result = await backend.attempt(request, false, call).catch((error) => error);
@@ -185,7 +188,7 @@ test('a full disk fails the acquire that does not fit, and works again when ther
   const program = `
     process.on('SIGXFSZ', () => undefined);
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
-    const backend = sqliteBackend({ path: process.argv[1] });
+    const backend = sqliteBackend(process.argv[1]);
     const call = { now: () => performance.now(), deadline: Infinity };
     const codes = new Set();
     for (let n = 0; n < 3000; n += 1) {

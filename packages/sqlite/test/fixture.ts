@@ -23,7 +23,7 @@ export function open(
   path = join(temporaryFolder(), 'locks.db'),
   options: Partial<SqliteBackendOptions> = {},
 ) {
-  const backend = sqliteBackend({ path, ...options }) as Required<LockBackend<SqliteCapabilities>>;
+  const backend = sqliteBackend(path, { ...options }) as Required<LockBackend<SqliteCapabilities>>;
   onTestFinished(() => backend.close());
   return { backend, path };
 }

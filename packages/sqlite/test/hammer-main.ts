@@ -5,7 +5,7 @@ import { sqliteBackend } from '../src/index.ts';
 // Acquires and releases a few locks as fast as it can, with all kinds of calls between, and writes down what it holds.
 const [path = '', log = '', ttl = '', ...resources] = process.argv.slice(2);
 const ttlMs = Number(ttl);
-const backend = sqliteBackend({ path });
+const backend = sqliteBackend(path);
 const call: Call = { now: () => performance.now(), deadline: Infinity };
 let count = 0;
 let stopping = false;

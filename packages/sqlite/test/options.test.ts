@@ -10,22 +10,25 @@ const run = promisify(execFile);
 const entry = new URL('../src/index.ts', import.meta.url).href;
 
 test.for([
-  undefined,
-  null,
-  'locks.db',
-  {},
-  { path: '' },
-  { path: ':memory:' },
-  { path: 'file:locks.db' },
-  { path: 'a\0b' },
-  { path: 7 },
-  { path: 'a', synchronous: 'off' },
-  { path: 'a', maxPollMs: 0 },
-  { path: 'a', maxPollMs: Number.NaN },
-  { path: 'a', maxPollMs: 1001 },
-  { path: 'a', pollMs: 5 },
-])('%j is refused at once', (options) => {
-  expect(() => sqliteBackend(options as never)).toThrow(
+  [undefined],
+  [null],
+  [{}],
+  [{ path: 'locks.db' }],
+  [''],
+  [':memory:'],
+  ['file:locks.db'],
+  ['a\0b'],
+  [7],
+  ['a', 'b'],
+  ['a', null],
+  ['a', { path: 'a' }],
+  ['a', { synchronous: 'off' }],
+  ['a', { maxPollMs: 0 }],
+  ['a', { maxPollMs: Number.NaN }],
+  ['a', { maxPollMs: 1001 }],
+  ['a', { pollMs: 5 }],
+])('%j is refused at once', ([path, options]) => {
+  expect(() => sqliteBackend(path as never, options as never)).toThrow(
     expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' }),
   );
 });
@@ -47,7 +50,7 @@ test('with synchronous full the lock works as well', async () => {
 test('without node:sqlite the package can be imported, and says what it needs when used', async () => {
   const program = `
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
-    try { sqliteBackend({ path: 'locks.db' }); } catch (error) { console.log(error.code, error.message); }`;
+    try { sqliteBackend('locks.db'); } catch (error) { console.log(error.code, error.message); }`;
   const { stdout } = await run(process.execPath, [
     '--no-experimental-sqlite',
     '--input-type=module',
@@ -61,7 +64,7 @@ test('loading SQLite prints nothing and leaves process.emitWarning as it was', a
   const program = `
     const before = process.emitWarning;
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
-    sqliteBackend({ path: 'locks.db' });
+    sqliteBackend('locks.db');
     if (process.emitWarning !== before) throw new Error('changed');`;
   const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '-e', program]);
   expect(stdout + stderr).toBe('');
@@ -70,7 +73,7 @@ test('loading SQLite prints nothing and leaves process.emitWarning as it was', a
 test('nothing keeps the process alive while nobody waits', async () => {
   const program = `
     const { sqliteBackend } = await import(${JSON.stringify(entry)});
-    const backend = sqliteBackend({ path: process.argv[1] });
+    const backend = sqliteBackend(process.argv[1]);
     const call = { now: () => performance.now(), deadline: Infinity };
     const request = (acquisitionId) => ({ resource: 'a', acquisitionId, mode: { kind: 'exclusive' }, ttlMs: 60000 });
     console.log((await backend.attempt(request('1'), true, call)).status);

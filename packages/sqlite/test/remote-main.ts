@@ -3,7 +3,7 @@ import { serveCalls } from '@locks/core/conformance/process';
 import { sqliteBackend } from '../src/index.ts';
 
 // The program of a RemoteProcess, with a backend of its own.
-const backend = sqliteBackend({ path: process.argv[2] ?? '' });
+const backend = sqliteBackend(process.argv[2] ?? '');
 const call: Call = { now: () => performance.now(), deadline: Infinity };
 const held = new Map<bigint, Grant>();
 const attempted = new Map<string, { readonly promise: Promise<void>; readonly resolve: () => void }>();

@@ -77,7 +77,7 @@ test('a waiter that steals leaves the queue', async () => {
   const waiter = await queue(backend, wanted);
   const stealing = await take(backend, steal(wanted));
   await backend.release(stealing, call);
-  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+  expect(await backend.inspect('a', call)).toEqual({ name: 'a', holders: [], waiters: [] });
   await backend.abandon(wanted, call);
   waiter.granted.catch(() => undefined);
 });

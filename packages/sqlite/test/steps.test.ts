@@ -143,7 +143,7 @@ test('a name is its bytes: unusual names do not collide and come back as they we
   for (const name of names) await take(backend, request(name));
   const listed: ResourceState[] = [];
   for await (const state of backend.list?.('', call) ?? []) listed.push(state);
-  expect(listed.map(({ resource }) => resource).sort()).toEqual([...names].sort());
+  expect(listed.map(({ name }) => name).sort()).toEqual([...names].sort());
 });
 
 test('list pages through a prefix and nothing else', async () => {
@@ -152,7 +152,7 @@ test('list pages through a prefix and nothing else', async () => {
   await take(backend, request('joa'));
   await take(backend, request('job;'));
   const listed: string[] = [];
-  for await (const { resource } of backend.list?.('job:', call) ?? []) listed.push(resource);
+  for await (const { name } of backend.list?.('job:', call) ?? []) listed.push(name);
   expect(listed).toHaveLength(150);
   expect(new Set(listed).size).toBe(150);
 });

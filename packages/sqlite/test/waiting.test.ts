@@ -196,7 +196,7 @@ test('no wake-up is lost over 2000 hand-offs between two backends of eight waite
       }
     }),
   );
-  expect(await backend.inspect('a', call)).toEqual({ resource: 'a', holders: [], waiters: [] });
+  expect(await backend.inspect('a', call)).toEqual({ name: 'a', holders: [], waiters: [] });
 });
 
 test('close ends waits and refuses what comes after', async () => {

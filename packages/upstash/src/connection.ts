@@ -17,13 +17,20 @@ export interface CheckedConnection {
 }
 
 const readUrl: OptionReader<string> = (value, what) => {
+  // The value is not shown: it may be the token, or have a password.
   if (typeof value !== 'string' || !URL.canParse(value)) {
-    throw mustBe(what, 'the REST address of the database, as https://….upstash.io', value);
+    throw invalidArgument(`${what} must be the REST address of the database, as https://….upstash.io`);
   }
-  const { protocol } = new URL(value);
+  const { protocol, username, password, search, hash } = new URL(value);
   if (protocol !== 'https:' && protocol !== 'http:') {
     throw invalidArgument(
       `${what} is an address of the protocol ${protocol} pass the REST address of the database, which begins with https://`,
+    );
+  }
+  // Every message about a request would repeat them.
+  if (username + password + search + hash !== '') {
+    throw invalidArgument(
+      `${what} has a user, a password or a query: pass the bare REST address of the database, and its REST token as token`,
     );
   }
   return value.replace(/\/+$/, '');

@@ -4,21 +4,23 @@ import { CONNECTION_TABLE, refuseClients, type UpstashConnection } from './conne
 import { UpstashPort } from './upstash-port.ts';
 
 /** The options of the backend on Upstash. */
-export interface UpstashBackendOptions extends UpstashConnection {
-  /** The prefix of every name in Redis. All clients that share locks use the same one. @defaultValue `'lock:'` */
+export interface UpstashBackendOptions {
+  /**
+   * The prefix of all lock keys: up to 128 characters that end with `:` and have no `::`. All clients that share locks use the same
+   * one; locks with different prefixes have nothing in common. @defaultValue `'lock:'`
+   */
   readonly prefix?: string;
   /**
-   * The interval at which a process that waits asks for all its waiters together, in milliseconds, from 50 to 60 000: the mean time
-   * that a free lock waits for a waiter here is half of it. A process that asked nothing for three times as long is passed over.
+   * The longest pause between two looks of a process that waits, in milliseconds, 50 to 60 000: it asks for all its waiters together, and a
+   * free lock waits half of this time for it on average. A process that asked nothing for three times as long is passed over.
    * @defaultValue `500`
    */
-  readonly checkIntervalMs?: number;
+  readonly maxPollMs?: number;
 }
 
 const TABLE = {
-  ...CONNECTION_TABLE,
   prefix: optional(readPrefix, 'lock:'),
-  checkIntervalMs: optional(wholeNumber(50, 60_000), 500),
+  maxPollMs: optional(wholeNumber(50, 60_000), 500),
 } satisfies OptionTable<UpstashBackendOptions>;
 
 // setup: import { createLocks } from '@locks/core'; import { upstashBackend } from '@locks/upstash';
@@ -26,7 +28,8 @@ const TABLE = {
  * Locks in a Redis database of Upstash over its REST API. Does no I/O. Nobody tells a waiter of its turn: it asks, twice a second by
  * default, once for all waiters of the process.
  *
- * @throws `LOCK_INVALID_ARGUMENT` for bad options, and for a client in their place.
+ * @param database - its REST address and its token
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for bad arguments, and for a client in their place
  *
  * @example
  * ```ts
@@ -35,8 +38,16 @@ const TABLE = {
  * const locks = createLocks(upstashBackend({ url, token }), { ttlMs: 30_000 });
  * ```
  */
-export function upstashBackend(options: UpstashBackendOptions): LockBackend<RedisCapabilities> {
-  refuseClients(options);
-  const { prefix, checkIntervalMs, ...connection } = readOptions('upstashBackend()', options, TABLE);
-  return createRedisBackend(new UpstashPort(connection), { prefix, checkIntervalMs });
+export function upstashBackend(
+  database: UpstashConnection,
+  options?: UpstashBackendOptions,
+): LockBackend<RedisCapabilities> {
+  const caller = 'upstashBackend()';
+  refuseClients(database);
+  const connection = readOptions(caller, database, CONNECTION_TABLE, SECOND);
+  return createRedisBackend(new UpstashPort(connection), readOptions(caller, options, TABLE, FIRST));
 }
+
+/** Where an option belongs that stands in the wrong argument. */
+const FIRST = { url: 'the first argument', token: 'the first argument', fetch: 'the first argument' };
+const SECOND = { prefix: 'the second argument', maxPollMs: 'the second argument' };

@@ -7,7 +7,7 @@ export function upstashParticipant(
   { url, token }: Pick<RestBridge, 'url' | 'token'>,
   options: Partial<UpstashBackendOptions> = {},
 ): Participant {
-  return new Participant(upstashBackend({ url, token, ...options }), () => undefined);
+  return new Participant(upstashBackend({ url, token }, options), () => undefined);
 }
 
 export function ioredisParticipant({ port }: { readonly port: number }): Participant {

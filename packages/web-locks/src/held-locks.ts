@@ -1,4 +1,5 @@
-import type { Lease, LockBackend } from '@locks/core';
+import type { Lease } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { LockRequest } from './lock-request.ts';
 
 /** A granted request and its lease. */

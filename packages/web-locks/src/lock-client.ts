@@ -1,14 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { createLocks, type Lease, type Lock, type LockManager, type ResourceState } from '@locks/core';
 import {
-  createLocks,
-  type Lease,
-  type Lock,
   type LockBackend,
-  type LockManager,
-  type ResourceState,
-} from '@locks/core';
-import {
   oneOf,
   optional,
   type OptionTable,

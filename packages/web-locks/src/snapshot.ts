@@ -21,7 +21,7 @@ export function snapshotOf(states: readonly ResourceState[], own: OwnView): Lock
   const pending: LockInfo[] = [];
   const seen = new Set<string | undefined>();
   for (const state of states) {
-    const name = own.nameOf(state.resource);
+    const name = own.nameOf(state.name);
     const isLive = ({ label }: StoreEntry): boolean => !own.isOver(label);
     const holders: StoreEntry[] = state.holders.filter(isLive);
     const waiters: StoreEntry[] = state.waiters.filter(isLive);

@@ -1,5 +1,4 @@
-import type { LockBackend } from '@locks/core';
-import type { AcquireRequest } from '@locks/core/backend';
+import type { LockBackend, AcquireRequest } from '@locks/core/backend';
 
 /** A listener, by label, to events that core does not report: an acquisition was queued, or is being removed from the store. */
 export interface BackendWatcher {

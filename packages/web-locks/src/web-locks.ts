@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { LockClient } from './lock-client.ts';
 import { makeLockManager } from './lock-manager.ts';
 import type { WebLocks, WebLocksOptions } from './types.ts';

@@ -1,4 +1,5 @@
-import type { BackendCapabilities, LockBackend } from '@locks/core';
+import type { BackendCapabilities } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { type MemoryStore, memoryBackend } from '@locks/memory';
 
 /** The memory backend without something, or with something else. */

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { onTestFinished } from 'vitest';
 import { type WebLocks, type WebLocksOptions, webLocks } from '../src/index.ts';

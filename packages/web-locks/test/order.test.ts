@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
 import { changed } from './changed-backend.ts';

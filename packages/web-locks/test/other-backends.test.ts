@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { BackendFeature, LockBackend } from '@locks/core';
+import type { BackendFeature } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { quorumBackend } from '@locks/core/quorum';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';

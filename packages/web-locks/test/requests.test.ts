@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createLocks, type LockBackend } from '@locks/core';
+import { createLocks } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
 import { leaseOf, webLocks } from '../src/index.ts';

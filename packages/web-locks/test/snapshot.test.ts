@@ -17,7 +17,7 @@ function entries(text: string) {
 }
 
 function state(holders: string, waiters: string): ResourceState {
-  return { resource: 'a', holders: entries(holders), waiters: entries(waiters) };
+  return { name: 'a', holders: entries(holders), waiters: entries(waiters) };
 }
 
 const own: OwnView = { nameOf: (resource) => resource, isOver: () => false, isFifo: true, waiting: [] };

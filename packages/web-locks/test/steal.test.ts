@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
 import { leaseOf } from '../src/index.ts';

@@ -3,6 +3,8 @@ export interface ClientPort {
   readonly state: ClientState;
   /** Whether the client ended because the servers refused its credentials. */
   readonly refused: boolean;
+  /** Whether the application has closed the client that it had given. */
+  readonly isClientClosed?: boolean;
   /** The last error of the connection, if the client is not connected and the library tells the error. */
   readonly connectionError?: unknown;
   /** The session id of the last connection, in hexadecimal. A server may silently give another one at a reconnect. */
@@ -13,6 +15,8 @@ export interface ClientPort {
   onChange(listener: () => void): () => void;
   /** Creates a node, and returns its path. */
   create(path: string, data: Buffer, kind: NodeKind): Promise<string>;
+  /** Writes the data of a node that has this version; -1: any. */
+  write(path: string, data: Buffer, version: number): Promise<NodeWritten>;
   remove(path: string): Promise<void>;
   children(path: string): Promise<ChildList>;
   /** Calls `changed` once, when the node is changed or deleted after this read. */
@@ -38,8 +42,17 @@ export interface ChildList {
   readonly pzxid: bigint;
 }
 
+/** A node after a write of its data. */
+export interface NodeWritten {
+  readonly version: number;
+  /** The time of the write, on the leader's wall clock. */
+  readonly writtenAt: number;
+}
+
 export interface NodeContent {
   readonly data: Buffer;
+  /** The number of changes of the data. */
+  readonly version: number;
   readonly czxid: bigint;
   /** The number of changes of the list of children: see {@link ChildList}. */
   readonly cversion: number;
@@ -54,6 +67,7 @@ export type ZooKeeperErrorCode =
   | 'NO_NODE'
   | 'NODE_EXISTS'
   | 'NOT_EMPTY'
+  | 'BAD_VERSION'
   | 'NO_AUTH'
   | 'AUTH_FAILED'
   /** The connection ended: the request may have run or not. */
@@ -97,6 +111,7 @@ const CODES: Readonly<Record<number, ZooKeeperErrorCode>> = {
   [-12]: 'SESSION_EXPIRED',
   [-101]: 'NO_NODE',
   [-102]: 'NO_AUTH',
+  [-103]: 'BAD_VERSION',
   [-110]: 'NODE_EXISTS',
   [-111]: 'NOT_EMPTY',
   [-112]: 'SESSION_EXPIRED',

@@ -202,7 +202,7 @@ export class Contender implements SessionMember {
     this.#session.pendingDeletes.set(acquisitionId, this.parent);
     const node = this.#node;
     const isUnclear = (): boolean => this.#node === undefined || this.#uncertain || this.#maybeShared;
-    const removing = this.#session.inTurn(() =>
+    const removing = this.#session.limited(() =>
       isUnclear() ? this.#session.deleteNodes(acquisitionId, this.parent) : this.#session.remove(this.path),
     );
     if (node?.kind === 'x' && this.granted && !isUnclear()) {

@@ -4,6 +4,7 @@ import type { NodeZooKeeperClient } from './node-client-types.ts';
 /** The internal connection manager of a client, as far as this package uses it. */
 export interface ConnectionManager {
   socket?: Socket;
+  state?: number;
   pendingBuffer?: Buffer | null;
   onSocketData?(data: Buffer): void;
   onSocketConnected?(): void;

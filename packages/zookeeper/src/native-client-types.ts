@@ -5,6 +5,8 @@ export interface NativeStat {
   readonly pzxid: number;
   readonly cversion: number;
   readonly ctime: Date | number;
+  readonly mtime: Date | number;
+  readonly version: number;
   readonly ephemeralOwner: string;
 }
 
@@ -24,6 +26,12 @@ export interface NativeZooKeeperClient {
     data: Buffer,
     flags: number,
     done: (rc: number, error: unknown, path: string) => void,
+  ): number;
+  a_set(
+    path: string,
+    data: Buffer,
+    version: number,
+    done: (rc: number, error: unknown, stat: NativeStat) => void,
   ): number;
   a_delete_(path: string, version: number, done: (rc: number, error: unknown) => void): number;
   a_get_children2(

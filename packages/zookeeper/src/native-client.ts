@@ -1,3 +1,4 @@
+import { shareListener } from '@locks/core/backend';
 import {
   type ChildList,
   type ClientPort,
@@ -5,6 +6,7 @@ import {
   errorOf,
   type NodeContent,
   type NodeKind,
+  type NodeWritten,
   ZooKeeperError,
 } from './client-port.ts';
 import type { NativeStat, NativeZooKeeperClient } from './native-client-types.ts';
@@ -25,6 +27,9 @@ export class NativeClientPort implements ClientPort {
   readonly #client: NativeZooKeeperClient;
   readonly #own: boolean;
   readonly #listeners = new Set<() => void>();
+  /** Each ends a listener of the client. */
+  readonly #listening: readonly (() => void)[];
+  readonly #endOfClose: () => void;
   #state: ClientState;
   #refused = false;
 
@@ -33,9 +38,11 @@ export class NativeClientPort implements ClientPort {
     this.#client = client;
     this.#own = own;
     this.#state = client.state === CONNECTED ? 'connected' : 'disconnected';
-    client.on('connect', this.#connected);
-    client.on('connecting', this.#connecting);
-    client.on('close', this.#closed);
+    this.#listening = [
+      shareListener(client, 'connect', this.#connected),
+      shareListener(client, 'connecting', this.#connecting),
+    ];
+    this.#endOfClose = shareListener(client, 'close', this.#closed);
   }
 
   get state(): ClientState {
@@ -62,6 +69,14 @@ export class NativeClientPort implements ClientPort {
   create(path: string, data: Buffer, kind: NodeKind): Promise<string> {
     return this.#call(`create ${path}`, (done: Done<string>) =>
       this.#client.a_create(path, data, FLAGS[kind], (rc, error, made) => done(rc, error, () => made)),
+    );
+  }
+
+  write(path: string, data: Buffer, version: number): Promise<NodeWritten> {
+    return this.#call(`write ${path}`, (done: Done<NodeWritten>) =>
+      this.#client.a_set(path, data, version, (rc, error, stat) =>
+        done(rc, error, () => ({ version: stat.version, writtenAt: Number(stat.mtime) })),
+      ),
     );
   }
 
@@ -97,9 +112,8 @@ export class NativeClientPort implements ClientPort {
 
   async close(): Promise<void> {
     this.#listeners.clear();
-    this.#client.removeListener('connect', this.#connected);
-    this.#client.removeListener('connecting', this.#connecting);
-    if (!this.#own) return void this.#client.removeListener('close', this.#closed);
+    for (const end of this.#listening) end();
+    if (!this.#own) return this.#endOfClose();
     // The client is never closed inside a callback of the C client, which would free the memory that it returns to.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#state !== 'ended') this.#client.close();
@@ -139,10 +153,11 @@ type Done<T> = (rc: number, error: unknown, value: () => T) => void;
 
 function contentOf(
   data: Buffer | string | null,
-  { czxid, cversion, ctime, ephemeralOwner }: NativeStat,
+  { version, czxid, cversion, ctime, ephemeralOwner }: NativeStat,
 ): NodeContent {
   return {
     data: Buffer.from(data ?? ''),
+    version,
     czxid: exactly(czxid),
     cversion,
     createdAt: Number(ctime),

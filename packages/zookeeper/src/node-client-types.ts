@@ -13,6 +13,8 @@ export interface NodeStat {
   readonly czxid: Buffer;
   readonly pzxid: Buffer;
   readonly ctime: Buffer;
+  readonly mtime: Buffer;
+  readonly version: number;
   readonly cversion: number;
   readonly ephemeralOwner: Buffer;
 }
@@ -34,6 +36,7 @@ export interface NodeZooKeeperClient {
     callback: Callback<[string]>,
   ): void;
   create(path: string, data: Buffer, mode: number, callback: Callback<[string]>): void;
+  setData(path: string, data: Buffer, version: number, callback: Callback<[NodeStat]>): void;
   remove(path: string, callback: Callback<[]>): void;
   getChildren(path: string, callback: Callback<[readonly string[], NodeStat]>): void;
   getData(path: string, callback: Callback<[Buffer | undefined, NodeStat]>): void;

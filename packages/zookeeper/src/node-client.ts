@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { shareListener } from '@locks/core/backend';
 import {
   type ChildList,
   type ClientPort,
@@ -7,12 +8,15 @@ import {
   errorOf,
   type NodeContent,
   type NodeKind,
+  type NodeWritten,
 } from './client-port.ts';
 import { managerOf } from './harden-client.ts';
 import type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-client-types.ts';
 
 const MODES: Readonly<Record<NodeKind, number>> = { persistent: 0, ephemeral: 1, 'ephemeral-sequential': 3 };
 const CONNECTION_LOSS = -4;
+/** The states `CLOSING` and `CLOSED` of the library. */
+const CLOSED: ReadonlySet<unknown> = new Set([-1, -2]);
 /** The time limit for the server to confirm the end of a session, before the connection is destroyed. */
 const CLOSE_MS = 500;
 /** The time after a close during which a connection that was still being made is destroyed. */
@@ -25,6 +29,8 @@ export class NodeClientPort implements ClientPort {
   readonly #own: boolean;
   readonly hasChoice: boolean;
   readonly #listeners = new Set<() => void>();
+  /** Each ends a listener of the client. */
+  readonly #listening: readonly (() => void)[];
   readonly #outstanding = new Set<(error: Error) => void>();
   // The library reports EXPIRED and then DISCONNECTED: an ended session stays ended.
   #ended = false;
@@ -37,15 +43,22 @@ export class NodeClientPort implements ClientPort {
     this.#own = own;
     this.hasChoice = hasChoice;
     this.#acl = acl;
-    client.on('expired', this.#endedByServer);
-    client.on('authenticationFailed', this.#refusedByServer);
-    client.on('state', this.#notify);
+    this.#listening = [
+      shareListener(client, 'expired', this.#endedByServer),
+      shareListener(client, 'authenticationFailed', this.#refusedByServer),
+      shareListener(client, 'state', this.#notify),
+    ];
     this.#listenToSocketErrors();
   }
 
   get state(): ClientState {
     if (this.#ended) return 'ended';
     return this.#client.getState().name === 'SYNC_CONNECTED' ? 'connected' : 'disconnected';
+  }
+
+  get isClientClosed(): boolean {
+    // The library also closes a client whose session has expired.
+    return !this.#own && !this.#ended && CLOSED.has(managerOf(this.#client)?.state);
   }
 
   get refused(): boolean {
@@ -74,6 +87,15 @@ export class NodeClientPort implements ClientPort {
     return this.#call(`create ${path}`, (done: Done<string>) => {
       if (this.#acl === undefined) this.#client.create(path, data, mode, done);
       else this.#client.create(path, data, this.#acl, mode, done);
+    });
+  }
+
+  write(path: string, data: Buffer, version: number): Promise<NodeWritten> {
+    return this.#call(`write ${path}`, (done: Done<NodeWritten>) => {
+      this.#client.setData(path, data, version, (error, stat) => {
+        if (error) done(error);
+        else done(undefined, { version: stat.version, writtenAt: Number(stat.mtime.readBigInt64BE()) });
+      });
     });
   }
 
@@ -151,9 +173,7 @@ export class NodeClientPort implements ClientPort {
 
   #unlisten(): void {
     this.#listeners.clear();
-    this.#client.removeListener('state', this.#notify);
-    this.#client.removeListener('expired', this.#endedByServer);
-    this.#client.removeListener('authenticationFailed', this.#refusedByServer);
+    for (const end of this.#listening) end();
   }
 
   /** Listens to the errors of sockets, which the library keeps to itself: it binds the wrapped method to each socket. */
@@ -189,10 +209,11 @@ type Done<T> = (error?: Failure, value?: T) => void;
 
 function contentOf(
   data: Buffer | undefined,
-  { czxid, cversion, ctime, ephemeralOwner }: NodeStat,
+  { version, czxid, cversion, ctime, ephemeralOwner }: NodeStat,
 ): NodeContent {
   return {
     data: data ?? Buffer.alloc(0),
+    version,
     czxid: czxid.readBigInt64BE(),
     cversion,
     createdAt: Number(ctime.readBigInt64BE()),

@@ -47,17 +47,21 @@ export function compareSequences(a: number, b: number): number {
   return (a - b) | 0;
 }
 
+/** Begins the node of a resource, and no node of a `path`: no path is below a resource of another one. */
+export const RESOURCE_MARK = ':';
+
+/** Begins the path of a node, below the path of the locks, that is none of a resource: a name has no colon there. */
+export const BESIDE_RESOURCES = `/${RESOURCE_MARK}:`;
+
 /** Encodes any resource name as one path segment: distinct for distinct names, and readable. */
 export function encodeName(resource: string): string {
-  const encoded = encodeURIComponent(resource);
-  // ZooKeeper does not allow the segments "." and "..".
-  return encoded.startsWith('.') ? `%2E${encoded.slice(1)}` : encoded;
+  return RESOURCE_MARK + encodeURIComponent(resource);
 }
 
 /** Decodes a path segment to a resource name; `undefined` if the node is not a resource's. */
 export function decodeName(segment: string): string | undefined {
   try {
-    const name = decodeURIComponent(segment);
+    const name = decodeURIComponent(segment.slice(RESOURCE_MARK.length));
     return encodeName(name) === segment ? name : undefined;
   } catch {
     return undefined;

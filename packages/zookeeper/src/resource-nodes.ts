@@ -1,5 +1,5 @@
 import { MAX_TIMEOUT_MS } from '@locks/core/backend';
-import { hasCode } from './client-port.ts';
+import { makeNodes } from './make-nodes.ts';
 import { decodeName, encodeName } from './node-names.ts';
 import type { ZookeeperSession } from './zookeeper-session.ts';
 
@@ -17,16 +17,16 @@ interface ResourceNode {
 /** The nodes of the resources, the parents of their queues: created at the first use, deleted when unused for a while. */
 export class ResourceNodes {
   readonly root: string;
-  readonly #tidyMs: number;
+  readonly #idleTtlMs: number;
   readonly #session: () => ZookeeperSession | undefined;
   readonly #nodes = new Map<string, ResourceNode>();
   #sweeper: NodeJS.Timeout | undefined;
   #orphans: NodeJS.Timeout | undefined;
 
   /** @param session - returns the live session, if any */
-  constructor(root: string, tidyMs: number, session: () => ZookeeperSession | undefined) {
+  constructor(root: string, idleTtlMs: number, session: () => ZookeeperSession | undefined) {
     this.root = root;
-    this.#tidyMs = tidyMs;
+    this.#idleTtlMs = idleTtlMs;
     this.#session = session;
   }
 
@@ -42,7 +42,7 @@ export class ResourceNodes {
     else parent.users += 1;
     this.#orphans ??= setInterval(
       () => void this.#sweepOrphans(),
-      Math.min(ORPHANS_EVERY * this.#tidyMs * (0.5 + Math.random()), MAX_TIMEOUT_MS),
+      Math.min(ORPHANS_EVERY * this.#idleTtlMs * (0.5 + Math.random()), MAX_TIMEOUT_MS),
     ).unref();
     return path;
   }
@@ -53,7 +53,7 @@ export class ResourceNodes {
     parent.users -= 1;
     if (parent.users > 0) return;
     parent.idleSince = performance.now();
-    this.#sweeper ??= setInterval(() => void this.#sweep(), this.#tidyMs / 2).unref();
+    this.#sweeper ??= setInterval(() => void this.#sweep(), this.#idleTtlMs / 2).unref();
   }
 
   isMade(path: string): boolean {
@@ -72,15 +72,7 @@ export class ResourceNodes {
   }
 
   async makeRoot(session: ZookeeperSession): Promise<void> {
-    const segments = this.root.split('/').slice(1);
-    for (const [index] of segments.entries()) {
-      const path = `/${segments.slice(0, index + 1).join('/')}`;
-      try {
-        await session.ask(() => session.port.create(path, Buffer.alloc(0), 'persistent'));
-      } catch (error) {
-        if (!hasCode(error, 'NODE_EXISTS')) throw error;
-      }
-    }
+    await makeNodes(session, this.root);
   }
 
   /** The names of all resources that have a node. */
@@ -96,7 +88,7 @@ export class ResourceNodes {
     await this.#sweep(0);
   }
 
-  async #sweep(idleMs = this.#tidyMs): Promise<void> {
+  async #sweep(idleMs = this.#idleTtlMs): Promise<void> {
     const session = this.#session();
     const since = performance.now() - idleMs;
     const idle = [...this.#nodes].filter(([, { users, idleSince }]) => users <= 0 && idleSince <= since);

@@ -21,7 +21,7 @@ export async function stateOf(
     Promise.all(waiters.map((node) => waiterAt(session, parent, node))),
   ]);
   return {
-    resource,
+    name: resource,
     holders: held.filter((holder) => holder !== undefined),
     waiters: waiting.filter((waiter) => waiter !== undefined),
   };

@@ -1,5 +1,6 @@
-import type { Holder, LockBackend, LossReason, ResourceState } from '@locks/core';
+import type { Holder, LossReason, ResourceState } from '@locks/core';
 import {
+  type LockBackend,
   type AcquireRequest,
   type Attempt,
   type Call,
@@ -8,12 +9,15 @@ import {
   refuseAfterClose,
   type RenewalStatus,
   type RenewItem,
+  type StoreLayout,
   TurnWait,
+  withTimeLimit,
 } from '@locks/core/backend';
 import { capabilities, type ZooKeeperCapabilities } from './capabilities.ts';
 import { hasCode } from './client-port.ts';
 import type { ZookeeperQueue } from './zookeeper-queue.ts';
 import type { CheckedZookeeperOptions } from './options.ts';
+import { zookeeperLayout } from './layout.ts';
 import { ResourceNodes } from './resource-nodes.ts';
 import { Contender } from './contender.ts';
 import { holderAt, stateOf } from './resource-state.ts';
@@ -22,13 +26,18 @@ import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessi
 
 /** The age at which a hold gets a watch of its own node; a hold that ends sooner needs none. */
 const WATCH_AFTER_MS = 20;
+/** How long the deletion of unused nodes, and the end of the session, are waited for when the backend is closed. */
+const TIDY_MS = 500;
+const SESSION_END_MS = 400;
 
 export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities = { ...capabilities };
+  readonly isClientClosed?: () => boolean;
   readonly #sessions: ZookeeperSessions<Contender>;
   readonly #resourceNodes: ResourceNodes;
+  readonly #layout: StoreLayout;
   /** The holders whose own nodes are not watched yet. */
   readonly #unwatched: Contender[] = [];
   #watchTimer: NodeJS.Timeout | undefined;
@@ -38,11 +47,16 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   constructor(
     name: string,
     source: ZookeeperClientSource,
-    { path, tidyMs, connectTimeoutMs }: CheckedZookeeperOptions,
+    { path, idleTtlMs, connectTimeoutMs }: CheckedZookeeperOptions,
   ) {
     this.name = name;
+    if (source.kind === 'given') this.isClientClosed = () => source.port.isClientClosed === true;
     this.#sessions = new ZookeeperSessions(source, connectTimeoutMs);
-    this.#resourceNodes = new ResourceNodes(path, tidyMs, () => this.#sessions.live);
+    this.#resourceNodes = new ResourceNodes(path, idleTtlMs, () => this.#sessions.live);
+    this.#layout = zookeeperLayout(path, () => {
+      if (this.#sessions.live === undefined) throw expired();
+      return this.#sessions.live;
+    });
     refuseAfterClose(this);
   }
 
@@ -64,6 +78,8 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
   ): Promise<Attempt> {
     for (;;) {
       const session = await this.#sessions.current(call);
+      if (!this.#layout.isKnown && !attempting.abandoned) await this.#layout.check();
+      if (session.ended) throw expired();
       const contender = await this.#contenderFor(request, session);
       // The acquisition was abandoned before it had a contender that the abandon could end (docs/spec.md §2.2).
       if (attempting.abandoned && contender.node === undefined) {
@@ -160,6 +176,7 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     call: Call,
   ): Promise<readonly Holder[]> {
     const session = await this.#sessions.current(call);
+    if (!this.#layout.isKnown) await this.#layout.check();
     const parent = this.#resourceNodes.pathOf(resource);
     const [, { holders }] = await Promise.all([session.barrier(), session.queue(parent)]);
     const meant = holders.filter(
@@ -177,6 +194,12 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     return ended.filter((holder) => holder !== undefined);
   }
 
+  /** Makes the node that all locks are under, and the marker of the layout below it. */
+  async prepare(call: Call): Promise<void> {
+    await this.#sessions.current(call);
+    await this.#layout.check();
+  }
+
   connectionError(): unknown {
     return this.#sessions.connectionError();
   }
@@ -187,8 +210,9 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
 
   async close(): Promise<void> {
     clearTimeout(this.#watchTimer);
-    await this.#resourceNodes.close();
-    await this.#sessions.close();
+    // Unused nodes that a silent server does not delete are found by the search of another process.
+    await withTimeLimit(this.#resourceNodes.close(), TIDY_MS, () => undefined);
+    await withTimeLimit(this.#sessions.close(), SESSION_END_MS, () => undefined);
   }
 
   async #contenderFor(request: AcquireRequest, session: ZookeeperSession<Contender>): Promise<Contender> {

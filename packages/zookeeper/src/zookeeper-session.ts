@@ -159,7 +159,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
   }
 
   /** Deletes nodes at the end of a hold or wait, when its turn has come: a bounded number at once. */
-  async inTurn<T>(remove: () => Promise<T>): Promise<T> {
+  async limited<T>(remove: () => Promise<T>): Promise<T> {
     if (this.#deleting >= DELETES_AT_ONCE)
       await new Promise<void>((admit) => void this.#toDelete.push(admit));
     else this.#deleting += 1;

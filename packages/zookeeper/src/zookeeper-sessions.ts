@@ -10,7 +10,7 @@ import {
 
 /** The source of clients: new ones as often as needed, or the one that the user passed. */
 export type ZookeeperClientSource =
-  | { readonly kind: 'own'; open(): ClientPort }
+  | { readonly kind: 'own'; open(): ClientPort | Promise<ClientPort> }
   | { readonly kind: 'given'; readonly port: ClientPort };
 
 /** The sessions of one backend, one after another. The first call opens the first one. */
@@ -66,7 +66,7 @@ export class ZookeeperSessions<Member extends SessionMember> {
     // The servers may hear of the session at any moment from now.
     let heardAt = call.now();
     let port: ClientPort;
-    if (this.#source.kind === 'own') port = this.#source.open();
+    if (this.#source.kind === 'own') port = await this.#source.open();
     else {
       ({ port } = this.#source);
       if (port.state === 'ended') {

@@ -45,7 +45,7 @@ async function connected() {
       answer(...given);
     });
   };
-  const locks = createLocks(zookeeperBackend({ client }));
+  const locks = createLocks(zookeeperBackend(client));
   return {
     client,
     locks,
@@ -68,7 +68,7 @@ async function lastNode(client: Client, resource: string, count: number): Promis
   await waitUntil(
     async () => {
       await done((callback) =>
-        client.getChildren(`/locks/${resource}`, (error, children = []) => {
+        client.getChildren(`/locks/:${resource}`, (error, children = []) => {
           names = children;
           callback(error);
         }),
@@ -79,7 +79,7 @@ async function lastNode(client: Client, resource: string, count: number): Promis
   );
   const sequence = (name: string) => Number(name.split('.')[2]);
   const last = names.toSorted((a, b) => sequence(a) - sequence(b)).at(-1) as string;
-  return `/locks/${resource}/${last}`;
+  return `/locks/:${resource}/${last}`;
 }
 
 /** Asserts that an acquire still waits when this client has looked at the queue again, and acted on what it saw. */
@@ -93,7 +93,7 @@ async function expectWaiting(acquire: Promise<unknown>, client: Client, resource
 
 test('holds that are released together are deleted so many at once, each once', async () => {
   await using a = await connected();
-  const backend = zookeeperBackend({ client: a.client });
+  const backend = zookeeperBackend(a.client);
   const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
   const grants: Grant[] = [];
   for (let index = 0; index < 400; index += 1) {

@@ -11,16 +11,17 @@ test('the option library takes the class of the package', () => {
 test('bad options are refused at once, and the message names them', () => {
   const servers = '127.0.0.1:1';
   const library = class {} as unknown as NativeLibrary;
-  const bad: readonly [string, unknown][] = [
-    ['library', { servers }],
-    ['servers', { library }],
-    ['client', { client: {} }],
-    ['sessionTimeoutMs', { library, servers, sessionTimeoutMs: -1 }],
+  const bad: readonly [string, unknown, unknown?][] = [
+    ['library', servers],
+    ['client', { library }],
+    ['client', {}],
+    ['servers', servers, { library, servers }],
+    ['sessionTimeoutMs', servers, { library, sessionTimeoutMs: -1 }],
   ];
-  for (const [name, options] of bad) {
+  for (const [name, client, options] of bad) {
     let error: unknown;
     try {
-      zookeeperBackend(options as NativeBackendOptions);
+      zookeeperBackend(client as string, options as NativeBackendOptions);
     } catch (caught) {
       error = caught;
     }

@@ -6,26 +6,31 @@ import { zookeeperBackend, type ZooKeeperBackendOptions } from '../src/index.ts'
 const servers = '127.0.0.1:1';
 
 test('bad options are refused at once, and the message names them', () => {
-  const bad: readonly [string, unknown][] = [
-    ['servers', {}],
-    ['servers', { servers: '' }],
-    ['servers', { servers: 'a b' }],
-    ['client', { client: {} }],
-    ['retries', { client: library.createClient(servers, { sessionTimeout: 1, spinDelay: 1, retries: 3 }) }],
-    ['sessionTimeoutMs', { servers, sessionTimeoutMs: 10 }],
-    ['sessionTimeoutMs', { servers, sessionTimeoutMs: Number.NaN }],
-    ['path', { servers, path: 'locks' }],
-    ['path', { servers, path: '/' }],
-    ['path', { servers, path: '/a//b' }],
-    ['path', { servers, path: '/a/../b' }],
-    ['tidyMs', { servers, tidyMs: 0 }],
-    ['connectTimeoutMs', { servers, connectTimeoutMs: '5' }],
+  const given = library.createClient(servers, { sessionTimeout: 1, spinDelay: 1, retries: 0 });
+  const bad: readonly [string, unknown, unknown?][] = [
+    ['client', {}],
+    ['zookeeperBackend(client, { … })', { servers }],
+    ['first argument', ''],
+    ['first argument', 'a b'],
+    ['servers', servers, { servers }],
+    ['sessionTimeoutMs', given, { sessionTimeoutMs: 5_000 }],
+    ['retries', library.createClient(servers, { sessionTimeout: 1, spinDelay: 1, retries: 3 })],
+    ['sessionTimeoutMs', servers, { sessionTimeoutMs: 10 }],
+    ['sessionTimeoutMs', servers, { sessionTimeoutMs: Number.NaN }],
+    ['path', servers, { path: 'locks' }],
+    ['path', servers, { path: '/' }],
+    ['path', servers, { path: '/a//b' }],
+    ['path', servers, { path: '/a/../b' }],
+    ['path', servers, { path: '/a/:b' }],
+    ['idleTtlMs', servers, { idleTtlMs: 0 }],
+    ['connectTimeoutMs', servers, { connectTimeoutMs: '5' }],
+    ['options', servers, null],
     ['zookeeperBackend', undefined],
   ];
-  for (const [name, options] of bad) {
+  for (const [name, client, options] of bad) {
     let error: unknown;
     try {
-      zookeeperBackend(options as ZooKeeperBackendOptions);
+      zookeeperBackend(client as string, options as ZooKeeperBackendOptions);
     } catch (caught) {
       error = caught;
     }
@@ -35,6 +40,6 @@ test('bad options are refused at once, and the message names them', () => {
 });
 
 test('building and closing a backend opens no client', async () => {
-  const backend = zookeeperBackend({ servers, prepare: () => expect.fail('it opened a client') });
+  const backend = zookeeperBackend(servers, { setUpClient: () => expect.fail('it opened a client') });
   await backend.close();
 });

@@ -1,8 +1,10 @@
+import { type EventEmitter, once } from 'node:events';
 import { createRequire } from 'node:module';
 import { createLocks } from '@locks/core';
 import { startZookeeper, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { zookeeperBackend } from '../src/index.ts';
+import type { NodeZooKeeperClient } from '../src/node-client-types.ts';
 
 let server: ZooKeeperServer;
 
@@ -15,7 +17,7 @@ afterAll(async () => {
 });
 
 function locksAt(path = '/locks') {
-  return createLocks(zookeeperBackend({ servers: server.address, path }));
+  return createLocks(zookeeperBackend(server.address, { path }));
 }
 
 test('a holder and an inspector see the same token, even among many acquisitions at once', async () => {
@@ -38,7 +40,7 @@ test('a holder and an inspector see the same token, even among many acquisitions
 test('a deep path is created; a chroot to the same path shares its locks, another path does not', async () => {
   const deep = locksAt('/apps/shop/locks');
   const lease = await deep.lock('same').acquire();
-  const chroot = createLocks(zookeeperBackend({ servers: `${server.address}/apps`, path: '/shop/locks' }));
+  const chroot = createLocks(zookeeperBackend(`${server.address}/apps`, { path: '/shop/locks' }));
   expect(await chroot.lock('same').tryAcquire()).toBeUndefined();
   const other = locksAt();
   await (await other.lock('same').acquire()).release();
@@ -49,6 +51,24 @@ test('a deep path is created; a chroot to the same path shares its locks, anothe
   await Promise.all([deep, chroot, other].map((locks) => locks.close()));
 });
 
+test('twelve managers on one client have one listener for each event, and none after their end', async () => {
+  const library = createRequire(import.meta.url)('node-zookeeper-client') as {
+    createClient(servers: string): NodeZooKeeperClient & EventEmitter;
+  };
+  const client = library.createClient(server.address);
+  client.connect();
+  await once(client, 'connected');
+  const events = ['state', 'expired', 'authenticationFailed'] as const;
+  const counts = () => events.map((event) => client.listenerCount(event));
+  const before = counts();
+  const managers = Array.from({ length: 12 }, () => createLocks(zookeeperBackend(client)));
+  await Promise.all(managers.map((locks, index) => locks.lock(`of manager ${index}`).run(() => undefined)));
+  expect(counts()).toEqual(before.map((count) => count + 1));
+  await Promise.all(managers.map((locks) => locks.close()));
+  expect(counts()).toEqual(before);
+  client.close();
+});
+
 test('an access control list keeps out clients without credentials', async () => {
   const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as {
     ACL: new (permission: number, id: unknown) => unknown;
@@ -56,11 +76,10 @@ test('an access control list keeps out clients without credentials', async () =>
     Permission: { ALL: number };
   };
   const owned = createLocks(
-    zookeeperBackend({
-      servers: server.address,
+    zookeeperBackend(server.address, {
       path: '/owned',
       acl: [new ACL(Permission.ALL, new Id('auth', ''))],
-      prepare: (client) => client.addAuthInfo('digest', Buffer.from('locks:secret')),
+      setUpClient: (client) => client.addAuthInfo('digest', Buffer.from('locks:secret')),
     }),
   );
   const lease = await owned.lock('secret').acquire();
@@ -78,7 +97,7 @@ test('an access control list keeps out clients without credentials', async () =>
 });
 
 test('close() ends in every state of the connection', async () => {
-  const unreachable = createLocks(zookeeperBackend({ servers: '127.0.0.1:1', connectTimeoutMs: 200 }));
+  const unreachable = createLocks(zookeeperBackend('127.0.0.1:1', { connectTimeoutMs: 200 }));
   const fails = unreachable.lock('x').acquire({ waitMs: 50 });
   await expect(fails).rejects.toMatchObject({ code: 'LOCK_BACKEND' });
   await unreachable.close();

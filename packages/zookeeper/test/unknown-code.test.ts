@@ -40,7 +40,7 @@ test('an error code that the library does not know ends the connection, and not 
   proxy.listen(0, server.host);
   await once(proxy, 'listening');
   const { port } = proxy.address() as AddressInfo;
-  const locks = createLocks(zookeeperBackend({ servers: `${server.host}:${port}`, sessionTimeoutMs: 3_000 }));
+  const locks = createLocks(zookeeperBackend(`${server.host}:${port}`, { sessionTimeoutMs: 3_000 }));
   await (await locks.lock('survives').acquire({ waitMs: 10_000 })).release();
   await expect.poll(() => changed, { timeout: 5_000 }).toBe(1);
   const lease = await locks.lock('survives').acquire({ waitMs: 10_000 });

@@ -16,7 +16,7 @@ test('a second client is refused while the first holds the lock', async () => {
 
 test.each([
   '@locks/core/backend',
-  '@locks/core/hand-over',
+  '@locks/core/transfer',
   '@locks/core/quorum',
   '@locks/core/rules',
   '@locks/core/conformance',

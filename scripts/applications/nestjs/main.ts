@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { createLocks, Locked, type LockManager } from '@locks/core';
 import { memoryBackend } from '@locks/memory';
 import { Locked as LockedByModule, LocksModule, Once } from '@locks/nestjs';
-import { memoryRecord } from '@locks/nestjs/testing';
+import { memorySlots } from '@locks/nestjs/testing';
 import { every } from '@locks/once';
 import { Inject, Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -77,7 +77,7 @@ class Ledger {
 }
 
 @Module({
-  imports: [LocksModule.forRoot({ backend: () => memoryBackend(), record: memoryRecord() })],
+  imports: [LocksModule.forRoot({ backend: () => memoryBackend(), slots: memorySlots() })],
   providers: [Ledger, Prices, Stock, { provide: LOCKS, useFactory: () => createLocks(memoryBackend()) }],
 })
 class AppModule {}

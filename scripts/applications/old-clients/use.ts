@@ -16,11 +16,11 @@ const url = 'redis://127.0.0.1';
 
 export const managers = [
   createLocks(etcdBackend(new Etcd3({ hosts: '127.0.0.1:2379' }))),
-  createLocks(mysqlBackend({ pool: createPool('mysql://127.0.0.1/shop') })),
-  createLocks(postgresLeaseBackend({ pool: new pg.Pool() })),
-  createLocks(postgresAdvisoryBackend({ pool: new pg.Pool() })),
+  createLocks(mysqlBackend(createPool('mysql://127.0.0.1/shop'))),
+  createLocks(postgresLeaseBackend(new pg.Pool())),
+  createLocks(postgresAdvisoryBackend(new pg.Pool())),
   createLocks(ioredisBackend(new Redis(url))),
   createLocks(ioredisBackend(new Cluster([url]))),
   createLocks(nodeRedisBackend(createClient({ url }))),
-  createLocks(zookeeperBackend({ servers: '127.0.0.1:2181' })),
+  createLocks(zookeeperBackend('127.0.0.1:2181')),
 ];

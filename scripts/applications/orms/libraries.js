@@ -1,4 +1,4 @@
-// Each library opens its transaction with `begin`, and `executor` runs a statement in it: these are the lines that docs/guides/orms.md shows.
+// Each library opens its transaction with `begin`, and `executor` runs a statement in it: these are the lines that docs/guides/in-your-application.md shows.
 
 const url = process.env.POSTGRES_URL;
 

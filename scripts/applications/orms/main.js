@@ -61,7 +61,7 @@ await other.query('COMMIT');
 said.afterTimeout = await quantity();
 
 // A holder that lost its lease while it worked: its successor has written under a newer token.
-const locks = createLocks(postgresLeaseBackend({ connectionString: process.env.POSTGRES_URL }));
+const locks = createLocks(postgresLeaseBackend(process.env.POSTGRES_URL));
 await other.query(`UPDATE ${table} SET fencing_token = NULL`);
 await locks.lock(name).run(async ({ fencingToken: token }) => {
   await fencedUpdate(other, update(token + 1n, 5));

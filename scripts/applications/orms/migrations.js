@@ -18,7 +18,7 @@ await pool.end();
 /** One instance of the application, as it starts. */
 async function instance() {
   const { migrate, end } = await migrators[library](pool, table);
-  const locks = createLocks(postgresLeaseBackend({ pool }));
+  const locks = createLocks(postgresLeaseBackend(pool));
   process.stdout.write('ready\n');
   await once(process.stdin, 'data');
   process.stdin.destroy();

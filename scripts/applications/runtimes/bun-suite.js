@@ -27,7 +27,7 @@ const clients = {
   async 'bun-sql'(url) {
     const { postgresLeaseBackend } = await import('@locks/postgres/bun-sql');
     const sql = new globalThis.Bun.SQL(url);
-    return { backend: postgresLeaseBackend({ sql }), end: () => sql.close() };
+    return { backend: postgresLeaseBackend(sql), end: () => sql.close() };
   },
 };
 

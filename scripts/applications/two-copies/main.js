@@ -5,7 +5,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import dependency from './dependency.cjs';
 
 const acquired = [];
-subscribe('locks:acquired', ({ resource }) => acquired.push(resource));
+subscribe('locks:acquired', ({ name }) => acquired.push(name));
 
 const locks = createLocks(memoryBackend(), { reentrant: true });
 const theirs = dependency.ownLocks();

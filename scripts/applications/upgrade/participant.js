@@ -5,7 +5,7 @@ import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStore } from '../runtimes/stores.js';
 
-const { backend, end } = await openStore(process.argv[2]);
+const { backend, end } = await openStore(process.argv[2], process.argv[3]);
 const locks = createLocks(backend, { ttlMs: 2_500 });
 const leases = new Map();
 
@@ -32,6 +32,14 @@ const calls = {
   modes: () => locks.capabilities.modes,
   tryAcquire: async (what) => keep(what, await lockOf(what).tryAcquire()),
   acquire: async (what) => keep(what, await lockOf(what).acquire({ waitMs: 20_000 })),
+  async refusal(what) {
+    try {
+      keep(what, await lockOf(what).tryAcquire());
+      return 'none';
+    } catch (error) {
+      return error.cause?.code ?? error.code;
+    }
+  },
   release: ({ name, mode = '' }) => leases.get(name + mode).release(),
   isValid: ({ name, mode = '' }) => !leases.get(name + mode).signal.aborted,
   /** Reads, waits and writes a number, which a second holder at the same time would spoil. */

@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { hostPath } from '../../launcher/environment.mjs';
 import { type CheckCommand, commandStep } from '../command-step.ts';
 import { compilerPath } from '../compilers.ts';
@@ -32,7 +32,7 @@ export const consumerSteps: readonly Step[] = [
     {
       name: 'consumers:checkout',
       about:
-        'the two commands of the README that install from a checkout, in an empty folder, and its first program',
+        'the two commands of the README that install from a checkout, in an empty folder, and its first program; the same with pnpm',
       kind: 'static',
       uses: ['redis'],
     },
@@ -41,17 +41,25 @@ export const consumerSteps: readonly Step[] = [
       // The space is on purpose: paths of users have them. The tarballs go to another folder than `packed/`, which may be in use.
       const beside = join(mkdtempSync(join(tmpdir(), 'checkout-')), 'first steps');
       const project = join(beside, 'project');
-      mkdirSync(project, { recursive: true });
-      writeFirstProgram(project);
+      const ofPnpm = join(beside, 'project of pnpm');
+      for (const folder of [project, ofPnpm]) {
+        mkdirSync(folder, { recursive: true });
+        writeFirstProgram(folder);
+      }
       const env = { PATH: hostPath() };
       const packing = `${pack} --to "${join(beside, 'locks/packed')}"`;
       const installing = `${install} --no-audit --no-fund --prefer-offline`;
+      const adding = `${install.replace('npm i', 'pnpm add')} --prefer-offline`;
       return [
         [pack, 'sh', ['-c', packing], { env }],
         [install, 'sh', ['-c', installing], { env, cwd: project }],
+        ['pnpm add', 'sh', ['-c', adding], { cwd: ofPnpm }],
         ...(REDIS_URL === undefined
           ? []
-          : [['first.mjs', 'node', ['first.mjs'], { cwd: project, expected: PRINTED }] as const]),
+          : [project, ofPnpm].map(
+              (cwd) =>
+                [`first.mjs in ${basename(cwd)}`, 'node', ['first.mjs'], { cwd, expected: PRINTED }] as const,
+            )),
       ];
     },
   ),

@@ -8,6 +8,7 @@ export const modelStep: Step = {
   about:
     'the model of the Redis protocol: every order of events in its scopes, and every planted error is found',
   kind: 'static',
+  onlyWhenNamed: true,
   async run() {
     const missing = await missingForModel();
     if (missing !== undefined) return { passed: 0, failed: 0, output: missing, notRun: true };

@@ -47,7 +47,7 @@ export const sourceSteps: readonly Step[] = [
     {
       name: 'generated',
       about:
-        'the embedded scripts agree with their .lua and .sql files, the dashboard and the alerts with the metrics, the pictures and their tables with the figures of the benchmarks, the documents with the examples that they show',
+        'the embedded scripts agree with their .lua and .sql files, the dashboard and the alerts with the metrics, the pictures and their tables with the figures of the benchmarks, the documents with the examples, sentences and tables of stores that they include, and the track record with its entries',
       kind: 'static',
     },
     () => generators.map(({ name, file }) => [name, 'node', [file, '--check']]),

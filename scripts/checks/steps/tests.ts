@@ -23,6 +23,7 @@ const BESIDE_THE_SUITE = [
   'memory-timing',
   'once',
   'options',
+  'secrets',
   'suite-processes',
   'suite-run',
   'web-locks',
@@ -37,6 +38,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'bench',
     'board',
     'every-store',
+    'prepare',
     'redis-deployments',
     'doctor/etcd',
     'doctor/mysql',
@@ -58,9 +60,12 @@ const SLOW: ReadonlySet<string> = new Set(['dynamodb', 'mongodb', 'seaweedfs']);
 /** Servers that nothing brings by itself: `node test-servers/install.mjs kubernetes` builds one, which takes some ten minutes. */
 const BUILT = ['kubernetes'] as const;
 
-const plainSuites = harnessNames
-  .filter((name) => !fixtureNames.includes(name) && !topologyNames.includes(name))
-  .map((name) => `test/.conformance/${name}.test.ts`);
+/** The harnesses of every store, by its plainest client and topology. */
+export const plainSuiteNames = harnessNames.filter(
+  (name) => !fixtureNames.includes(name) && !topologyNames.includes(name),
+);
+const suiteFiles = (names: readonly string[]): string[] =>
+  names.map((name) => `test/.conformance/${name}.test.ts`);
 
 /** Everything that vitest runs. */
 export const testSteps: readonly Step[] = [
@@ -101,13 +106,7 @@ export const testSteps: readonly Step[] = [
     .filter((one) => one.shortName !== 'contract-tests' && one.shortName !== 'examples')
     .filter((one) => hasTests(one) || one.path.startsWith('packages/'))
     .flatMap(unitSteps),
-  vitestStep(
-    'contract:conformance',
-    'the conformance suite on every store, by its plainest client and topology',
-    'contract-tests',
-    plainSuites,
-    { kind: 'alone', uses: allServers },
-  ),
+  conformanceOf(plainSuiteNames),
   vitestStep(
     'contract:topologies',
     'the conformance suite on every other topology, and by every other client',
@@ -115,7 +114,7 @@ export const testSteps: readonly Step[] = [
     [
       '--dir=test',
       ...['mutants/*', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
-      ...plainSuites.map((file) => `--exclude=**/${file.replace('test/', '')}`),
+      ...suiteFiles(plainSuiteNames).map((file) => `--exclude=**/${file.replace('test/', '')}`),
     ],
     { kind: 'alone', uses: allServers },
   ),
@@ -144,6 +143,20 @@ export const testSteps: readonly Step[] = [
     ['--dir=load', '--no-file-parallelism'],
     { kind: 'alone', needs: systemServers },
   ),
+  vitestStep(
+    'contract:storm',
+    'a storm on every store: processes are killed, stand still and lose their connections; a checker judges each history',
+    'contract-tests',
+    ['--dir=storm'],
+    { kind: 'alone', uses: allServers },
+  ),
+  vitestStep(
+    'contract:stall',
+    'an event loop that stands still after a call, on every store: nothing is given up, and no lock is left',
+    'contract-tests',
+    ['--dir=stall'],
+    { kind: 'alone', uses: allServers },
+  ),
   vitestStep('examples', 'every example runs and does what it says', 'examples', [], { uses: allServers }),
 ];
 
@@ -152,9 +165,20 @@ export const quickConformanceStep: Step = vitestStep(
   'contract:quick',
   'the conformance suite on memory and redis-ioredis',
   'contract-tests',
-  ['memory', 'redis-ioredis'].map((name) => `test/.conformance/${name}.test.ts`),
+  suiteFiles(['memory', 'redis-ioredis']),
   { needs: ['redis'], onlyWhenNamed: true },
 );
+
+/** The suite on the plainest client and topology of stores. */
+export function conformanceOf(names: readonly string[]): Step {
+  return vitestStep(
+    'contract:conformance',
+    'the conformance suite on every store, by its plainest client and topology',
+    'contract-tests',
+    suiteFiles(names),
+    { kind: 'alone', uses: [...new Set(names.flatMap((name) => serversOf(name)))] },
+  );
+}
 
 function redisVersionsStep(): Step {
   const step = vitestStep(
@@ -205,14 +229,15 @@ function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
       ? { needs: systemServers, uses: allServers.filter(isOptional) }
       : // The files of a built server that need none run in any case.
         { needs: serversOf(shortName), ...(BUILT.some((server) => server === shortName) && { uses: [] }) };
+  const more = { ...servers, concerns: [shortName] };
   const long = LONG_FILES[shortName] ?? [];
   const name = `unit:${shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
   const files = long.map((file) => `${file}.test.ts`);
   const about = `those that take long: ${long.join(', ')}`;
   return [
-    vitestStep(name, `the tests of ${path}`, path, others, servers),
-    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, servers)] : []),
+    vitestStep(name, `the tests of ${path}`, path, others, more),
+    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, more)] : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { OLDEST, SUPPORTED } from '../../../packages/cli/src/doctor/old-version.ts';
+import { pathToFileURL } from 'node:url';
+import type { ServerVersions } from '../../../packages/core/src/doctor/index.ts';
 import { root } from '../../launcher/root.mjs';
 import type { Step } from '../step.ts';
 import { resultOf } from '../step.ts';
@@ -21,6 +22,8 @@ const SERVERS: Readonly<Record<string, string>> = {
   etcd: 'etcd',
   zookeeper: 'ZooKeeper',
   kubernetes: 'Kubernetes',
+  nats: 'NATS',
+  mongodb: 'MongoDB',
 };
 /** The peers that docs/support.md calls otherwise. */
 const PEERS: Readonly<Record<string, string>> = {
@@ -29,7 +32,12 @@ const PEERS: Readonly<Record<string, string>> = {
   '@nestjs/core': 'NestJS',
   postgres: 'postgres.js',
   '@electric-sql/pglite': 'PGlite',
+  '@nats-io/transport-node': '@nats-io/nats-core',
 };
+
+interface VersionsModule {
+  readonly SERVER_VERSIONS: Readonly<Record<string, ServerVersions>>;
+}
 
 type Check = { readonly name: string; readonly problem: string | undefined };
 
@@ -43,7 +51,7 @@ export const versionsStep: Step = {
     return resultOf([
       ...mentions(supported),
       ...ofPackages(supported),
-      ...ofDoctor(supported),
+      ...(await ofDoctor(supported)),
       ...ofResults(supported),
     ]);
   },
@@ -64,6 +72,7 @@ function ofPackages(supported: ReadonlyMap<string, Supported>): Check[] {
       readonly engines?: { readonly node?: string };
       readonly peerDependencies?: Readonly<Record<string, string>>;
     };
+    const ownNode = ofFeature(basename(dirname(file)));
     const ranges = [
       ['Node', engines?.node ?? 'absent'] as const,
       ...Object.entries(peerDependencies ?? {})
@@ -71,6 +80,10 @@ function ofPackages(supported: ReadonlyMap<string, Supported>): Check[] {
         .map(([name, range]) => [PEERS[name] ?? name, range] as const),
     ];
     return ranges.map(([name, range]) => {
+      if (name === 'Node' && ownNode !== undefined) {
+        const problem = range === `>=${ownNode}` ? undefined : `${range}, and ${SUPPORT}: ${ownNode}`;
+        return { name: `${file}: ${name}`, problem };
+      }
       const least = range.match(/\d+(\.\d+)*/g)?.map(short) ?? [];
       const { needs = '', versions = new Set<string>() } = supported.get(name) ?? {};
       const known = [...versions].map(short);
@@ -83,14 +96,25 @@ function ofPackages(supported: ReadonlyMap<string, Supported>): Check[] {
   });
 }
 
-function ofDoctor(supported: ReadonlyMap<string, Supported>): Check[] {
-  return Object.entries(OLDEST).map(([product, oldest]) => {
-    const { needs, oldestTried } = supported.get(SERVERS[product] ?? product) ?? {};
-    const tried = SUPPORTED[product] ?? oldest;
-    const isRight = needs === oldest && oldestTried === tried;
-    const says = `needs ${oldest}, tried from ${tried} on, and ${SUPPORT}: ${needs}, ${oldestTried}`;
-    return { name: `locks doctor: ${product}`, problem: isRight ? undefined : says };
-  });
+/** The version of Node in the row of a package that needs a newer one than the others. */
+function ofFeature(shortName: string): string | undefined {
+  const row = new RegExp(`^\\| \`@locks/${shortName}\`[^|]*\\| Node ([\\d.]+) \\|`, 'm');
+  return row.exec(readFileSync(join(root, SUPPORT), 'utf8'))?.[1];
+}
+
+async function ofDoctor(supported: ReadonlyMap<string, Supported>): Promise<Check[]> {
+  const files = globSync('packages/*/src/server-versions.ts', { cwd: root });
+  const ofPackages = await Promise.all(
+    files.map((file) => import(pathToFileURL(join(root, file)).href) as Promise<VersionsModule>),
+  );
+  return ofPackages.flatMap(({ SERVER_VERSIONS }) =>
+    Object.entries(SERVER_VERSIONS).map(([product, { oldest, tested }]) => {
+      const { needs, oldestTried } = supported.get(SERVERS[product] ?? product) ?? {};
+      const isRight = needs === oldest && oldestTried === tested;
+      const says = `needs ${oldest}, tried from ${tested} on, and ${SUPPORT}: ${needs}, ${oldestTried}`;
+      return { name: `locks doctor: ${product}`, problem: isRight ? undefined : says };
+    }),
+  );
 }
 
 /** Every kept result is of a version that has a place in the table. */

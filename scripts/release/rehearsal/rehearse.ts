@@ -11,6 +11,7 @@ import type { ServerName } from '../../launcher/servers.mjs';
 import { billOfMaterials } from './bill-of-materials.ts';
 import { type FreshProject, freshProject, managers } from './fresh-projects.ts';
 import { runPrograms, startersOf } from './programs.ts';
+import { keptApart } from './other-layout.ts';
 import { type Registry, startRegistry } from './registry.ts';
 import {
   checkPacked,
@@ -206,13 +207,16 @@ async function upgrade(
   ] as const;
   const work = join(folder, 'upgrade');
   mkdirSync(work);
-  for (const [name, server] of Object.entries(upgradeStores)) {
+  for (const name of Object.keys(upgradeStores) as (keyof typeof upgradeStores)[]) {
+    const server = upgradeStores[name];
     if (quick && name !== 'sqlite' && name !== 'ioredis') continue;
     if (server !== undefined && missing.has(server)) continue;
     await steps.tryTo(`upgrade on ${name}`, () =>
-      withServers(server === undefined ? [] : [server], (env) =>
-        besideEachOther(name, versions, { ...env, LOCKS_SQLITE_FILE: join(work, 'locks.sqlite') }, work),
-      ),
+      withServers(server === undefined ? [] : [server], async (urls) => {
+        const env = { ...urls, LOCKS_SQLITE_FILE: join(work, 'locks.sqlite') };
+        await besideEachOther(name, versions, env, work);
+        await keptApart(name, newProject, env);
+      }),
     );
   }
 }

@@ -24,12 +24,14 @@ interface Calls {
   /** The fencing token, `'no token'`, or `'refused'`. */
   tryAcquire(what: Target): Promise<string>;
   acquire(what: Target): Promise<string>;
+  /** The code of the error with which the store refuses the process; `'none'` where it is granted the lock, or is told that it is held. */
+  refusal(what: Target): Promise<string>;
   release(what: Target): Promise<void>;
   isValid(what: Target): Promise<boolean>;
   count(what: Target & { readonly file: string; readonly times: number }): Promise<void>;
   end(): Promise<void>;
 }
-type Participant = CallableProcess<Calls>;
+export type Participant = CallableProcess<Calls>;
 
 /** The names of scripts/applications/runtimes/stores.js, with the server that each needs. */
 export const upgradeStores = {
@@ -59,18 +61,7 @@ export async function besideEachOther(
   folder: string,
 ): Promise<void> {
   const all: Participant[] = [];
-  const start = async (version: Version) => {
-    const child = fork(join(version.folder, 'upgrade/participant.js'), [store], {
-      cwd: version.folder,
-      env: { ...process.env, ...env },
-      execArgv: [],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    const one: Participant = new CallableProcess(child, ANSWERS_WITHIN_MS);
-    all.push(one);
-    await one.ready();
-    return one;
-  };
+  const start = (version: Version) => startParticipant([store], version.folder, env, all);
   try {
     // In this order: the schema is that of the older version first.
     const old = await start(before);
@@ -90,8 +81,32 @@ export async function besideEachOther(
   }
 }
 
+/**
+ * Starts a process of the version in a folder.
+ *
+ * @param args - the name of the store, and the place in it, where it is not that of the default options
+ * @param all - the process is added to them
+ */
+export async function startParticipant(
+  args: readonly [store: string, place?: string],
+  folder: string,
+  env: NodeJS.ProcessEnv,
+  all: Participant[],
+): Promise<Participant> {
+  const child = fork(join(folder, 'upgrade/participant.js'), args as readonly string[], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const one: Participant = new CallableProcess(child, ANSWERS_WITHIN_MS);
+  all.push(one);
+  await one.ready();
+  return one;
+}
+
 /** A process ends by itself once its locks are closed. */
-async function endOf({ child, call }: Participant): Promise<void> {
+export async function endOf({ child, call }: Participant): Promise<void> {
   const ended = once(child, 'exit');
   await call.end();
   await ended;

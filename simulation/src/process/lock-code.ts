@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
-import type * as handOver from '@locks/core/hand-over';
+import type * as transfer from '@locks/core/transfer';
 import type * as quorum from '@locks/core/quorum';
 import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
@@ -24,8 +24,8 @@ export interface LoadedLocks {
   readonly createLocks: typeof core.createLocks;
   readonly cohortBackend: typeof cohort.cohortBackend;
   readonly quorumBackend: typeof quorum.quorumBackend;
-  readonly handOver: typeof handOver.handOver;
-  readonly adopt: typeof handOver.adopt;
+  readonly transfer: typeof transfer.transfer;
+  readonly adopt: typeof transfer.adopt;
   readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
@@ -41,7 +41,7 @@ const packages = join(import.meta.dirname, '../../../packages');
 const RECORD_STATEMENTS = join(import.meta.dirname, '../mysql/record-statements.ts');
 const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
   export { cohortBackend } from '@locks/cohort';
-  export { adopt, handOver } from '@locks/core/hand-over';
+  export { adopt, transfer } from '@locks/core/transfer';
   export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
@@ -62,6 +62,7 @@ const PARAMETERS = [
   'performance',
   'Date',
   'Math',
+  'FinalizationRegistry',
   'setTimeout',
   'clearTimeout',
   'setInterval',

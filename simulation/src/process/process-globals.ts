@@ -10,6 +10,12 @@ function nextTick<T extends unknown[]>(callback: (...values: T) => void, ...valu
   queueMicrotask(() => callback(...values));
 }
 
+/** Tells of nothing: when an object is garbage-collected depends on the machine, and not on the seed. */
+class SilentRegistry {
+  register(): void {}
+  unregister(): void {}
+}
+
 /** What code in a simulated process finds in place of Node's globals. */
 export function globalsOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
   const clear = (timer: SimulatedTimer | undefined): void => timer?.cancel();
@@ -20,10 +26,11 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
   type SetInterval = SimulatedProcess['setInterval'];
   type SetImmediate = SimulatedProcess['setImmediate'];
   return {
-    process: { pid: 1, env: {}, emitWarning() {}, nextTick },
+    process: { pid: 1, env: {}, versions: process.versions, emitWarning() {}, nextTick },
     performance: { now: () => current().clock.monotonic() },
     Date: date,
     Math: math,
+    FinalizationRegistry: SilentRegistry,
     setTimeout: (...given: Parameters<SetTimeout>) => current().setTimeout(...given),
     clearTimeout: clear,
     setInterval: (...given: Parameters<SetInterval>) => current().setInterval(...given),

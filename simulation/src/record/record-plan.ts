@@ -4,6 +4,8 @@ export interface RecordPlan {
   readonly clock: RecordClockPlan | undefined;
   /** Whether a client can watch a record. */
   readonly watches: boolean;
+  /** Whether a push says whom a write calls, and then what it has of the record. */
+  readonly tellsWhom: 'nothing' | 'whom' | 'record';
   /** The part of the requests about a record after which its watchers are told of a change, though there was none. */
   readonly vainPushes: number;
   /** Whether it lists its records. */
@@ -27,7 +29,7 @@ export interface RecordPlan {
   /** Whether the client gives a request up when the answer is of no use any more. */
   readonly endsAtAbort: boolean;
   readonly minPollMs: number;
-  readonly aliveMs: number;
+  readonly waiterTtlMs: number;
 }
 
 export interface RecordClockPlan {
@@ -36,4 +38,9 @@ export interface RecordClockPlan {
   readonly skewMs: number;
   /** Whether the answers to writes tell the time, as those to reads do. */
   readonly isInWrites: boolean;
+}
+
+/** Whether no answer tells the time but one to a request for it: so where it is exact, and not told with writes. */
+export function isAskedFor({ stepMs, isInWrites }: RecordClockPlan): boolean {
+  return stepMs === 1 && !isInWrites;
 }

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { RecordsRead, RecordWrite, RecordWritten, StoredRecord } from '@locks/record-protocol';
+import type {
+  RecordChange,
+  RecordsRead,
+  RecordWrite,
+  RecordWritten,
+  StoredRecord,
+} from '@locks/record-protocol';
 import type { World } from '../kernel/world.ts';
-import type { RecordPlan } from './record-plan.ts';
+import { isAskedFor, type RecordPlan } from './record-plan.ts';
 import { type MakeVersion, VersionedRecords } from './versioned-records.ts';
 
 /** The server answers with an error: it may have carried the request out. */
@@ -12,7 +18,7 @@ export class ServerFailure extends Error {
 /** Somebody who wants to be told of changes. */
 export interface Watcher {
   readonly key: string;
-  readonly told: () => void;
+  readonly told: (change?: RecordChange) => void;
 }
 
 export interface RecordServerOptions {
@@ -73,7 +79,7 @@ export class RecordServer {
     if (done !== undefined) {
       this.#idleSince.set(write.key, write.isIdle ? now : Infinity);
       this.#options.written(write.key);
-      this.#tell(write.key);
+      this.#tell(write);
     } else this.#tellInVain(write.key);
     if (fails) throw new ServerFailure('internal error');
     const time = this.#time(false);
@@ -130,21 +136,31 @@ export class RecordServer {
     return this.#records.readAt(key, now - random.next() * staleMs);
   }
 
-  /** The time of the server that answers. */
-  #time(isRead: boolean): { readonly now?: number } {
+  /** The time of the server that is asked. */
+  get time(): number | undefined {
     const { clock } = this.#options.plan;
-    if (clock === undefined || !(isRead || clock.isInWrites)) return {};
+    if (clock === undefined) return undefined;
     const { stepMs, skewMs } = clock;
     const { now, random } = this.#world;
     const time = 1_790_000_000_000 + now * (1 + this.#options.drift) + (random.next() - 0.5) * skewMs;
-    return { now: Math.floor(time / stepMs) * stepMs };
+    return Math.floor(time / stepMs) * stepMs;
   }
 
-  #tell(key: string): void {
+  /** What an answer tells of the time. */
+  #time(isRead: boolean): { readonly now?: number } {
+    const { clock } = this.#options.plan;
+    if (clock === undefined || isAskedFor(clock) || !(isRead || clock.isInWrites)) return {};
+    return { now: this.time ?? 0 };
+  }
+
+  #tell({ key, wakes = [] }: RecordWrite): void {
+    const { tellsWhom } = this.#options.plan;
+    const record = tellsWhom === 'record' ? this.#records.read(key) : undefined;
+    const change = tellsWhom === 'nothing' ? undefined : { wakes, ...(record && { record }) };
     for (const watcher of this.#watchers) {
       if (watcher.key !== key) continue;
-      watcher.told();
-      if (this.#world.random.chance(TWICE_PART)) watcher.told();
+      watcher.told(change);
+      if (this.#world.random.chance(TWICE_PART)) watcher.told(change);
     }
   }
 

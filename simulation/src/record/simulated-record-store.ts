@@ -1,4 +1,5 @@
 import type {
+  RecordChange,
   RecordClock,
   RecordPace,
   RecordsRead,
@@ -10,7 +11,7 @@ import type {
 } from '@locks/record-protocol';
 import { ConnectionLost, type Link } from '../network/link.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
-import type { RecordPlan } from './record-plan.ts';
+import { isAskedFor, type RecordPlan } from './record-plan.ts';
 import { type RecordServer, ServerFailure, type Watcher } from './record-server.ts';
 
 /** The caller needs the answer no more. The request may be carried out all the same, now or later. */
@@ -36,17 +37,24 @@ export class SimulatedRecordStore implements RecordStore {
   readonly name = 'record';
   readonly maxValueBytes = 300_000;
   readonly pace: RecordPace;
-  readonly clock?: RecordClock;
-  readonly watch?: (key: string, changed: () => void) => () => void;
+  readonly clock: RecordClock;
+  readonly askTime?: (limit: RequestLimit) => Promise<number | undefined>;
+  readonly watch?: RecordStore['watch'];
+  readonly tellsWhom: boolean;
   readonly list?: (prefix: string, limit: RequestLimit) => AsyncIterable<StoredRecord>;
   readonly #given: StoreInProcess;
   readonly #watchers = new Set<Watcher>();
 
   constructor(given: StoreInProcess) {
     this.#given = given;
-    const { clock, watches, lists, minPollMs, aliveMs } = given.plan;
-    this.pace = { minPollMs, maxPollMs: given.maxPollMs, aliveMs };
-    if (clock !== undefined) this.clock = { stepMs: clock.stepMs, skewMs: clock.skewMs };
+    const { clock, watches, lists, minPollMs, waiterTtlMs } = given.plan;
+    this.pace = { minPollMs, maxPollMs: given.maxPollMs, waiterTtlMs };
+    this.clock =
+      clock === undefined
+        ? { stepMs: 1, skewMs: 0, endsHolds: false }
+        : { stepMs: clock.stepMs, skewMs: clock.skewMs };
+    if (clock !== undefined && isAskedFor(clock)) this.askTime = (limit) => this.#askTime(limit);
+    this.tellsWhom = watches && given.plan.tellsWhom !== 'nothing';
     if (watches) this.watch = (key, changed) => this.#watch(key, changed);
     if (lists) this.list = (prefix, limit) => this.#list(prefix, limit);
     given.link.onReset = () => this.#watchAgain();
@@ -74,6 +82,14 @@ export class SimulatedRecordStore implements RecordStore {
         carriedOut('write', write.key);
         return server.write(write);
       },
+    );
+  }
+
+  #askTime(limit: RequestLimit): Promise<number | undefined> {
+    return this.#send(
+      () => 'ask for the time',
+      limit,
+      () => this.#given.server.time,
     );
   }
 
@@ -117,15 +133,15 @@ export class SimulatedRecordStore implements RecordStore {
     );
   }
 
-  #watch(key: string, changed: () => void): () => void {
+  #watch(key: string, changed: (change?: RecordChange) => void): () => void {
     const { link, server } = this.#given;
     const watcher: Watcher = {
       key,
-      told: () =>
+      told: (change) =>
         link.push(
-          () => `${key} has changed`,
+          () => `${key} has changed${change === undefined ? '' : `, and calls ${change.wakes.join(' ')}`}`,
           () => {
-            if (this.#watchers.has(watcher)) changed();
+            if (this.#watchers.has(watcher)) changed(change);
           },
         ),
     };

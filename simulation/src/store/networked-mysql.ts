@@ -1,5 +1,6 @@
-import type { LockBackend, LockMode } from '@locks/core';
-import type { MysqlBackendOptions } from '@locks/mysql';
+import type { LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
+import type { MysqlPool } from '@locks/mysql';
 import { QueueCheck } from '../checks/queue-check.ts';
 import type { World } from '../kernel/world.ts';
 import type { RecordAnswer, RecordCommand } from '../mysql/record-command.ts';
@@ -87,7 +88,7 @@ export class NetworkedMysql implements SimulatedStore {
   }
 
   backendIn(process: SimulatedProcess, link: Link, { mysqlBackend }: LoadedLocks): LockBackend {
-    const { checkIntervalMs, connectionLimit, statementTimeoutMs } = this.#plan;
+    const { maxPollMs, connectionLimit, requestTimeoutMs } = this.#plan;
     const client: SeenClient = { id: undefined };
     const pool = new SimulatedMysqlPool(
       {
@@ -99,11 +100,7 @@ export class NetworkedMysql implements SimulatedStore {
     );
     this.#pools.push([link, pool]);
     link.onReset = () => pool.lose();
-    return mysqlBackend({
-      pool: pool as unknown as NonNullable<MysqlBackendOptions['pool']>,
-      maxPollMs: checkIntervalMs,
-      statementTimeoutMs,
-    });
+    return mysqlBackend(pool as unknown as MysqlPool, { maxPollMs, requestTimeoutMs });
   }
 
   isEmpty(): boolean {

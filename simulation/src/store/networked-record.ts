@@ -1,4 +1,5 @@
-import type { LockBackend, LockMode } from '@locks/core';
+import type { LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { WaiterRecord } from '@locks/core/rules';
 import { QueueCheck } from '../checks/queue-check.ts';
 import type { World } from '../kernel/world.ts';
@@ -107,7 +108,7 @@ export class NetworkedRecord implements SimulatedStore {
       link,
       server: this.#server,
       plan: this.#record,
-      maxPollMs: this.#plan.checkIntervalMs,
+      maxPollMs: this.#plan.maxPollMs,
       carriedOut: (what, key) => {
         // A client names itself in its heartbeat, which goes before all that it waits for.
         if (what === 'write' && key.startsWith(CLIENTS)) client = key.slice(CLIENTS.length);
@@ -147,17 +148,17 @@ export class NetworkedRecord implements SimulatedStore {
 
   #isAlive(client: string): boolean {
     const { last = Number.NEGATIVE_INFINITY } = this.#beats.get(client) ?? {};
-    return this.#world.now < last + this.#record.aliveMs;
+    return this.#world.now < last + this.#record.waiterTtlMs;
   }
 
   /** Whether nobody who reads its heartbeat now and then can take a client for dead. */
   #isSurelyAlive(client: string): boolean {
     const { now } = this.#world;
-    const { aliveMs, stale } = this.#record;
+    const { waiterTtlMs, stale } = this.#record;
     const { slow, slowMs } = this.#plan.network;
     const { last, silentUntil } = this.#beats.get(client) ?? { last: -Infinity, silentUntil: Infinity };
-    const knownWithinMs = aliveMs / 2 + (slow > 0 ? 2 * slowMs : 0) + UNANSWERED_MS;
-    return stale === 0 && now < last + SILENT_PART * aliveMs && now > silentUntil + knownWithinMs;
+    const knownWithinMs = waiterTtlMs / 2 + (slow > 0 ? 2 * slowMs : 0) + UNANSWERED_MS;
+    return stale === 0 && now < last + SILENT_PART * waiterTtlMs && now > silentUntil + knownWithinMs;
   }
 
   #beat(client: string): void {
@@ -167,7 +168,7 @@ export class NetworkedRecord implements SimulatedStore {
       return;
     }
     const { last, silentUntil } = this.#beats.get(client) ?? { last: -Infinity, silentUntil: -Infinity };
-    const hasBeenSilent = now - last >= SILENT_PART * this.#record.aliveMs;
+    const hasBeenSilent = now - last >= SILENT_PART * this.#record.waiterTtlMs;
     this.#beats.set(client, { last: now, silentUntil: hasBeenSilent ? now : silentUntil });
   }
 
@@ -181,7 +182,7 @@ export class NetworkedRecord implements SimulatedStore {
       const { waiter, since } = queued;
       if (known.has(waiter.id) || waiter.client === this.#writer) continue;
       // Who does not enter for so long although it could is passed over.
-      if (queued === head && now - since > SILENT_PART * this.#record.aliveMs) continue;
+      if (queued === head && now - since > SILENT_PART * this.#record.waiterTtlMs) continue;
       if (this.#isSurelyAlive(waiter.client))
         this.#world.violated(
           '§7.1',

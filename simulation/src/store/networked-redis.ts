@@ -1,4 +1,5 @@
-import type { LockBackend, LockMode } from '@locks/core';
+import type { LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { RedisCommand, RedisPort } from '@locks/redis-protocol';
 import type { World } from '../kernel/world.ts';
 import type { Link } from '../network/link.ts';
@@ -17,7 +18,7 @@ import type { SimulatedStore } from './simulated-store.ts';
 
 /** A client connects again so long after it lost its connection, at most, in milliseconds. */
 const RECONNECTS_WITHIN_MS = 200;
-const PREFIX = 'lock:';
+const PREFIX = 'lock::';
 /** What the random numbers are for that choose them. */
 const KNOWN_SCRIPTS = 1_000;
 const TOKEN_KEY = /^locks:token:/;
@@ -128,8 +129,8 @@ export class NetworkedRedis implements SimulatedStore {
     const client = { process, link, port };
     this.#clients.push(client);
     link.onReset = () => this.#connectAgain(client);
-    const { checkIntervalMs } = this.#options.plan;
-    return createRedisBackend(port satisfies RedisPort, { checkIntervalMs });
+    const { maxPollMs } = this.#options.plan;
+    return createRedisBackend(port satisfies RedisPort, { maxPollMs });
   }
 
   isEmpty(): boolean {
@@ -254,9 +255,9 @@ function describe(
   return `${names.get(sha1) ?? 'script'} ${rest[0]} ${args}`;
 }
 
-/** Keys without an end, beside tokens: they would stay for ever. */
+/** Keys without an end, beside tokens and the marker of the layout: they would stay for ever. */
 function endless(server: SimulatedRedis): string[] {
-  const keys = server.keys().filter((key) => !TOKEN_KEY.test(key));
+  const keys = server.keys().filter((key) => !TOKEN_KEY.test(key) && !key.endsWith('{layout}'));
   return keys.filter((key) => server.peek(key)?.expiresAt === undefined);
 }
 

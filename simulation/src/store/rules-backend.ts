@@ -1,5 +1,6 @@
-import type { Holder, LockBackend, ResourceState } from '@locks/core';
+import type { Holder, ResourceState } from '@locks/core';
 import {
+  type LockBackend,
   type AcquireRequest,
   type Attempt,
   type Call,
@@ -25,7 +26,7 @@ const capabilities = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 10, stepMs: 1 },
-  features: ['waiters', 'force-release', 'steal', 'hand-over', 'many'],
+  features: ['waiters', 'force-release', 'steal', 'transfer', 'many'],
 } as const;
 
 interface WaiterEntry {
@@ -174,7 +175,7 @@ export class RulesBackend implements LockBackend<typeof capabilities> {
       (store) => store.read(resource),
     );
     return {
-      resource,
+      name: resource,
       holders: value.holds.map(toHolder),
       waiters: value.waiters.map(({ id, mode }) => ({ acquisitionId: id, mode })),
     };

@@ -1,4 +1,5 @@
-import type { LockBackend, LockMode } from '@locks/core';
+import type { LockMode } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Link, StoreNode } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';

@@ -38,30 +38,30 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
  */
 export function drawPlan(backend: BackendKind, seed: number, handsOver = false): Plan {
   const plan = drawOwnPlan(backend, seed);
-  return handsOver ? withHandOvers(plan, new SeededRandom(seed).fork(7)) : plan;
+  return handsOver ? withTransfers(plan, new SeededRandom(seed).fork(7)) : plan;
 }
 
-/** The same run, in which exclusive leases are handed over at their end. */
-function withHandOvers(plan: Plan, random: SeededRandom): Plan {
-  const handedOver = (operation: OperationPlan): OperationPlan => {
+/** The same run, in which exclusive leases are transferred at their end. */
+function withTransfers(plan: Plan, random: SeededRandom): Plan {
+  const transferred = (operation: OperationPlan): OperationPlan => {
     const { kind, end, mode, resources, ttlMs, during } = operation;
     const [first = 0] = resources;
     const isExclusive = mode === 'exclusive' && plan.resources[first]?.permits === undefined;
-    const mayHandOver = kind === 'acquire' && end === 'release' && isExclusive && during !== 'downgrade';
-    if (!mayHandOver || !random.chance(0.8)) return operation;
-    const handOver = {
+    const mayTransfer = kind === 'acquire' && end === 'release' && isExclusive && during !== 'downgrade';
+    if (!mayTransfer || !random.chance(0.8)) return operation;
+    const transfer = {
       to: random.between(0, plan.processes.length - 1),
       afterMs: random.pick([0, 1, random.between(0, ttlMs), random.between(0, 2 * ttlMs)]),
       twice: random.chance(0.4),
       holdMs: random.pick([0, random.between(0, 20), random.between(0, ttlMs)]),
     };
-    return { ...operation, end: 'hand over', handOver };
+    return { ...operation, end: 'transfer', transfer };
   };
   const processes = plan.processes.map((process) => ({
     ...process,
     clients: process.clients.map((client) => ({
       ...client,
-      operations: client.operations.map(handedOver),
+      operations: client.operations.map(transferred),
     })),
   }));
   // Their leases serve others of their process too.
@@ -103,8 +103,8 @@ function drawOwnPlan(backend: BackendKind, seed: number): Plan {
     storeFaults: isTidy ? [] : drawStoreFaults(random, theme, backend, faultsEndAt),
     replicaLagMs: random.pick([0.2, 5, 50, 300]),
     connectionLimit: random.pick([1, 2, 10]),
-    statementTimeoutMs: random.pick([400, 5_000]),
-    checkIntervalMs: random.pick([100, 300, 1_000, 1_000]),
+    requestTimeoutMs: random.pick([400, 5_000]),
+    maxPollMs: random.pick([100, 300, 1_000, 1_000]),
     cohort: theme?.hasCohorts || random.chance(COHORT_PART) ? drawCohort(random, backend) : undefined,
     knownScripts: random.pick([0, 0.5, 1]),
     refines: random.chance(operatorKinds.length > 0 ? REFINED_PART_WITH_OPERATORS : REFINED_PART),

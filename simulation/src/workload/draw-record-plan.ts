@@ -24,6 +24,7 @@ export function drawRecordPlan(
   return {
     clock: random.chance(0.5) ? drawClock(random) : undefined,
     watches: random.chance(0.5),
+    tellsWhom: random.fork(4).pick(['nothing', 'whom', 'record'] as const),
     vainPushes: random.pick([0, 0, 0.2]),
     lists: random.chance(0.5),
     conflictsTell: random.chance(0.5),
@@ -36,7 +37,7 @@ export function drawRecordPlan(
     retries: random.pick([0, 0, 2]),
     endsAtAbort: random.chance(0.5),
     minPollMs: random.pick([2, 2, 10]),
-    aliveMs: random.pick([1_000, 3_000, 3_000]),
+    waiterTtlMs: random.pick([1_000, 3_000, 3_000]),
     ...chosen,
   };
 }

@@ -76,7 +76,8 @@ export class OperationChecks {
     const { process, isClean, isClosing } = this.#context;
     const { waitMs, kind, ttlMs } = this.#plan;
     if (this.#stoodSince(startedAtTrue)) return;
-    const limit = kind === 'try' ? ttlMs : waitMs;
+    // A step of the wall clock looks like a stall of the event loop, for which a wait may last as long again (docs/spec.md §2.9).
+    const limit = (kind === 'try' ? ttlMs : waitMs) * (this.#hasJumped ? 2 : 1);
     const now = process.clock.monotonic();
     // Nobody waits before a steal (docs/spec.md §17.1).
     const stealMs = kind === 'steal' && isClean && !isClosing() ? 3 * this.#roundTripMs + 50 : Infinity;
@@ -102,7 +103,12 @@ export class OperationChecks {
     const { clock, world } = process;
     const validUntil = clock.monotonic() + lease.validForMs;
     lease.signal.addEventListener('abort', () => {
-      const { reason } = lease.signal.reason as { readonly reason?: LossReason };
+      const { code, reason } = lease.signal.reason as {
+        readonly code?: string;
+        readonly reason?: LossReason;
+      };
+      // The caller asked the work to stop: the lease is held on (docs/spec.md §7.8).
+      if (code !== 'LOCK_LOST') return;
       world.note(process.name, () => `${this.#by.label} lost ${name}: ${reason}`);
       if (this.#stoodSince(this.#by.startedAt) || isClosing() || checks.mayBeTaken(this.#by)) return;
       const until = Math.max(validUntil, checks.countedUntil(name, lease));

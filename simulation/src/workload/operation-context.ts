@@ -1,10 +1,10 @@
 import type { LockManager } from '@locks/core';
-import type { HandOverTicket } from '@locks/core/hand-over';
+import type { TransferTicket } from '@locks/core/transfer';
 import type { CohortChecks } from '../checks/cohort-checks.ts';
 import type { HolderChecks } from '../checks/holder-checks.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
-import type { HandOverPlan, ResourcePlan } from './plan.ts';
+import type { TransferPlan, ResourcePlan } from './plan.ts';
 
 /** What the operations of one process share. */
 export interface OperationContext {
@@ -20,7 +20,7 @@ export interface OperationContext {
   readonly hasForcedEnds: boolean;
   /** Nothing fails but that processes stand still: nobody asks for the same twice. */
   readonly answersAtOnce: boolean;
-  readonly handOver: LoadedLocks['handOver'];
+  readonly transfer: LoadedLocks['transfer'];
   /** Lets a process adopt a lease: what it does with it goes on beside the operation. */
   readonly adoptIn: (to: number, adoption: Adoption) => void;
   /** The user was told that a lease is released. */
@@ -48,9 +48,9 @@ export interface OperationContext {
 
 /** A lease that another process goes on with. */
 export interface Adoption {
-  readonly ticket: HandOverTicket;
+  readonly ticket: TransferTicket;
   readonly label: string;
-  readonly plan: HandOverPlan;
+  readonly plan: TransferPlan;
   /** It is the only one of its ticket, and in time by far. */
   readonly mustSucceed: boolean;
 }

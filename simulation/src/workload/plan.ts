@@ -25,9 +25,9 @@ export interface Plan {
   /** How many connections a client of MySQL has. */
   readonly connectionLimit: number;
   /** How long a client of MySQL waits for an answer, in milliseconds. */
-  readonly statementTimeoutMs: number;
+  readonly requestTimeoutMs: number;
   /** How often a process checks its waiters at least, in milliseconds. */
-  readonly checkIntervalMs: number;
+  readonly maxPollMs: number;
   /** What a store of records is like; `undefined` of the others. */
   readonly record: RecordPlan | undefined;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */
@@ -101,13 +101,13 @@ export interface OperationPlan {
   /** The part of the hold, from 0 to 1, before it does that. */
   readonly duringAfter: number;
   /** `forget`: the lease is neither released nor renewed. */
-  readonly end: 'release' | 'release twice' | 'forget' | 'hand over';
-  /** How a lease goes on that is handed over. */
-  readonly handOver?: HandOverPlan;
+  readonly end: 'release' | 'release twice' | 'forget' | 'transfer';
+  /** How a lease goes on that is transferred. */
+  readonly transfer?: TransferPlan;
   readonly abortAfterMs: number | undefined;
 }
 
-export interface HandOverPlan {
+export interface TransferPlan {
   /** The index of the process that adopts the lease. */
   readonly to: number;
   /** How long the ticket is on its way, in milliseconds. */
@@ -194,7 +194,7 @@ export function isPrompt(plan: Plan): boolean {
 export function hasEndsByTime(plan: Plan): boolean {
   return operationsOf(plan).some(
     ({ renewal, end, during }) =>
-      renewal === 'manual' || end === 'forget' || end === 'hand over' || isShortening(during),
+      renewal === 'manual' || end === 'forget' || end === 'transfer' || isShortening(during),
   );
 }
 
@@ -213,7 +213,7 @@ export function isRenewedInTime({ renewal, end, ttlMs }: OperationPlan, roundTri
 
 /** Whether a lease may be left to a process that does not adopt it. */
 export function handsOver(plan: Plan): boolean {
-  return operationsOf(plan).some(({ end }) => end === 'hand over');
+  return operationsOf(plan).some(({ end }) => end === 'transfer');
 }
 
 /** Whether an operator may end a lease. */

@@ -82,7 +82,7 @@ export class RunningOperation {
       return;
     }
     const lease = (await this.#asking<AnyLease | undefined>(() =>
-      kind === 'try' ? this.#lock(0).tryAcquire(this.#options()) : this.#lock(0).acquire(this.#options()),
+      kind === 'try' ? this.#lock(0).tryAcquire(this.#tryOptions()) : this.#lock(0).acquire(this.#options()),
     )) as AnyLease | undefined;
     if (lease === undefined) return;
     checks.waitsNoMore(this.#by);
@@ -154,8 +154,11 @@ export class RunningOperation {
       this.#failed(error);
     }
     this.#checks.heldOn(lease);
-    if (end === 'hand over' && (await this.#handOver(lease))) return ended();
+    // From the call on the process no longer believes in the lease (docs/spec.md §19.1).
+    const transferred = end === 'transfer' ? this.#transfer(lease) : undefined;
     ended();
+    // Without an answer the store may have the hold for some time: it is abandoned in the background.
+    if (transferred !== undefined) return transferred;
     if (end === 'forget') return;
     const leftMs = lease.validForMs;
     const sending = { startedAt: process.clock.monotonic(), startedAtTrue: process.world.now };
@@ -175,24 +178,23 @@ export class RunningOperation {
     }
   }
 
-  /** Whether the lease goes on in another process. If not, it is released. */
-  async #handOver(lease: AnyLease): Promise<boolean> {
-    const { handOver, adoptIn, process, isClean, hasForcedEnds, isClosing, latencyMs } = this.#context;
-    const { handOver: plan } = this.#plan;
-    if (plan === undefined) return false;
+  /** Lets the lease go on in another process. */
+  async #transfer(lease: AnyLease): Promise<void> {
+    const { transfer, adoptIn, process, isClean, hasForcedEnds, isClosing, latencyMs } = this.#context;
+    const { transfer: plan } = this.#plan;
+    if (plan === undefined) return;
     const { label } = this.#by;
     try {
-      const ticket = await handOver(lease as unknown as BaseLease);
+      const handed = transfer(lease as unknown as BaseLease);
+      if (lease.validForMs > 0) process.world.violated('§19.1', `${label} holds what it transfers`);
+      const ticket = await handed;
       process.world.note(process.name, () => `${label} hands ${ticket.name} over to p${plan.to}`);
-      if (lease.validForMs > 0) process.world.violated('§19.1', `${label} holds what it has handed over`);
       const isInTime = plan.afterMs + 40 * latencyMs + 50 < ticket.ttlMs / 2;
       const mustSucceed = isClean && !hasForcedEnds && !isClosing() && !plan.twice && isInTime;
       for (const _ of plan.twice ? [1, 2] : [1])
         adoptIn(plan.to, { ticket, label: `${label}>`, plan, mustSucceed });
-      return true;
     } catch (error) {
       this.#failed(error);
-      return false;
     }
   }
 
@@ -246,6 +248,11 @@ export class RunningOperation {
     if (permits !== undefined && !this.#plan.isOdd) return locks.semaphore(name, permits, { reentrant });
     if (this.#plan.mode === 'exclusive') return locks.lock(name, { reentrant });
     return locks.readWriteLock(name, { reentrant }).read;
+  }
+
+  #tryOptions() {
+    const { waitMs: _, ...options } = this.#options();
+    return options;
   }
 
   #options() {

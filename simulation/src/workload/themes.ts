@@ -22,12 +22,12 @@ export interface Theme {
   readonly plan?: Partial<
     Pick<
       Plan,
-      | 'checkIntervalMs'
+      | 'maxPollMs'
       | 'knownScripts'
       | 'refines'
       | 'looksAtLeases'
       | 'connectionLimit'
-      | 'statementTimeoutMs'
+      | 'requestTimeoutMs'
       | 'cohort'
     >
   >;
@@ -48,7 +48,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     emphasis: { ...KEPT, ttlsMs: random.pick([[60, 150], [3_000]]) },
     network: { ...SOUND, slow: random.pick([0.1, 0.3, 0.5]), slowMs: random.pick([20, 200]) },
     ...NO_FAULTS,
-    plan: { checkIntervalMs: random.pick([100, 1_000]), looksAtLeases: random.chance(0.7) },
+    plan: { maxPollMs: random.pick([100, 1_000]), looksAtLeases: random.chance(0.7) },
   }),
   // A store of a quorum is slower than the others, again and again: what it grants late is given back.
   (random) => ({
@@ -170,7 +170,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       ttlsMs: [1_000],
     },
     network: { ...SOUND, latencyMs: 3 },
-    plan: { checkIntervalMs: 1_000 },
+    plan: { maxPollMs: 1_000 },
   }),
   // A waiter learns of its hand-off by a check, and the message about it comes much later.
   () => ({
@@ -178,7 +178,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     emphasis: { isTidy: false, operatorKinds: [], forgotten: 0.5, permits: 0, holdMs: 30, ttlsMs: [60, 150] },
     network: { ...SOUND, slow: 0.4, slowMs: 200 },
     ...NO_FAULTS,
-    plan: { checkIntervalMs: 100, knownScripts: 0.5 },
+    plan: { maxPollMs: 100, knownScripts: 0.5 },
   }),
   // The waiters of one process take turns with its leases.
   (random) => ({
@@ -323,7 +323,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     },
     network: { ...SOUND, latencyMs: random.pick([0.5, 3]) },
     ...NO_FAULTS,
-    plan: { connectionLimit: 1, statementTimeoutMs: 5_000 },
+    plan: { connectionLimit: 1, requestTimeoutMs: 5_000 },
   }),
   // Sets are taken in one statement while others of the process ask for one of their locks, and are renewed.
   (random) => ({

@@ -48,12 +48,12 @@ export class TimeLimits {
 }
 
 function idleOf(plan: Plan): number {
-  const { network, checkIntervalMs, backend, cohort, record } = plan;
+  const { network, maxPollMs, backend, cohort, record } = plan;
   // Those who count on a lease that is passed on wait for it so long, and then at the store.
   const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
   // MySQL cannot call, nor can some stores of records: each process asks.
-  if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * checkIntervalMs;
+  if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * maxPollMs;
   if (network.lostPushes === 0) return promptMs;
   // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
-  return promptMs + 3 * (backend === 'rules' || backend === 'quorum' ? BEAT_MS : checkIntervalMs);
+  return promptMs + 3 * (backend === 'rules' || backend === 'quorum' ? BEAT_MS : maxPollMs);
 }

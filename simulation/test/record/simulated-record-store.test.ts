@@ -22,6 +22,7 @@ const NETWORK: NetworkOptions = {
 const PLAN: RecordPlan = {
   clock: undefined,
   watches: false,
+  tellsWhom: 'nothing',
   vainPushes: 0,
   lists: false,
   conflictsTell: false,
@@ -33,7 +34,7 @@ const PLAN: RecordPlan = {
   retries: 0,
   endsAtAbort: false,
   minPollMs: 2,
-  aliveMs: 1_000,
+  waiterTtlMs: 1_000,
 };
 
 interface Lab {
@@ -198,29 +199,36 @@ test('what is read was there, not longer ago than is allowed', async () => {
 });
 
 test.each([
-  { stepMs: 1_000, skewMs: 0 },
-  { stepMs: 1, skewMs: 500 },
-])('the time of the store has a step of $stepMs ms and servers that are $skewMs ms apart', async (clock) => {
-  const { world, open, run } = lab({ clock: { ...clock, isInWrites: false } });
-  const { store, process } = open();
-  const times: number[] = [];
-  await run(
-    (async () => {
-      for (let reads = 0; reads < 50; reads += 1) {
-        const { now = 0 } = await store.read(['a'], within(100));
-        const trueNow = 1_790_000_000_000 + world.now * 1.005;
-        expect(now % clock.stepMs).toBe(0);
-        expect(now).toBeLessThanOrEqual(trueNow + clock.skewMs / 2);
-        expect(now).toBeGreaterThan(trueNow - clock.skewMs / 2 - clock.stepMs - 4);
-        times.push(now);
-        await process.sleep(40);
-      }
-      const write = { key: 'a', value: bytes('x'), ifVersion: undefined, isIdle: false };
-      expect(await store.write(write, within(100))).not.toHaveProperty('now');
-    })(),
-  );
-  expect(new Set(times).size).toBeGreaterThan(1);
-});
+  { stepMs: 1_000, skewMs: 0, isInWrites: false, by: 'reads' },
+  { stepMs: 1, skewMs: 500, isInWrites: true, by: 'reads and writes' },
+  { stepMs: 1, skewMs: 500, isInWrites: false, by: 'an answer of its own' },
+] as const)(
+  'the time of the store has a step of $stepMs ms and servers that are $skewMs ms apart, told by $by',
+  async (row) => {
+    const { stepMs, skewMs, isInWrites, by } = row;
+    const { world, open, run } = lab({ clock: { stepMs, skewMs, isInWrites } });
+    const { store, process } = open();
+    const times: number[] = [];
+    await run(
+      (async () => {
+        for (let reads = 0; reads < 50; reads += 1) {
+          const read = await store.read(['a'], within(100));
+          if (by === 'an answer of its own') expect(read).not.toHaveProperty('now');
+          const now = (by === 'an answer of its own' ? await store.askTime?.(within(100)) : read.now) ?? 0;
+          const trueNow = 1_790_000_000_000 + world.now * 1.005;
+          expect(now % stepMs).toBe(0);
+          expect(now).toBeLessThanOrEqual(trueNow + skewMs / 2);
+          expect(now).toBeGreaterThan(trueNow - skewMs / 2 - stepMs - 4);
+          times.push(now);
+          await process.sleep(40);
+        }
+        const write = { key: 'a', value: bytes('x'), ifVersion: undefined, isIdle: false };
+        expect('now' in (await store.write(write, within(100)))).toBe(isInWrites);
+      })(),
+    );
+    expect(new Set(times).size).toBeGreaterThan(1);
+  },
+);
 
 test('a watcher is told of a write of another process, also after its connection broke', async () => {
   const { open, run } = lab({ watches: true });
@@ -228,9 +236,13 @@ test('a watcher is told of a write of another process, also after its connection
   let told = 0;
   await run(
     (async () => {
-      const stop = one.store.watch?.('a', () => {
-        told += 1;
-      });
+      const stop = one.store.watch?.(
+        'a',
+        () => {
+          told += 1;
+        },
+        'me',
+      );
       await two.process.sleep(20);
       one.link.reset();
       await two.process.sleep(20);

@@ -13,7 +13,7 @@ export interface RandomStep {
   readonly args: readonly string[];
 }
 
-const LOCKS = ['lock:a', 'lock:b'];
+const LOCKS = ['lock::a', 'lock::b'];
 const IDS = ['p', 'q', 'r', 's-1', 't_2'];
 const LABELS = ['', 'host:1', 'a|b', 'ünï'];
 const TTLS = [50, 333, 1_000, 30_000];
@@ -115,6 +115,8 @@ export class RandomSteps {
         return random.chance(0.5)
           ? { keys: [lock], args: [this.#ttl()] }
           : { keys: [holdersKey(keysOfLock(lock))], args: [this.#ttl(), ...this.#grant(lock)] };
+      case 'readWithTime':
+        return { keys: ['value'], args: [] };
       case 'fencedSet':
         return {
           keys: ['value', 'fence'],

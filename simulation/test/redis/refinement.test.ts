@@ -12,7 +12,7 @@ import type { ScriptName } from './random-step.ts';
 const STEPS = Number(process.env['LOCKS_STEPS'] ?? 12_000);
 const SEED = Number(process.env['LOCKS_SEED'] ?? 1);
 const STEPS_PER_KEYSPACE = 80;
-const LOCKS = ['lock:a', 'lock:b'];
+const LOCKS = ['lock::a', 'lock::b'];
 /** The channels of processes; nobody listens to the last one. */
 const DEAF = '=c4';
 const NOTIFIES = ['=c1', '~c2', '!c3', DEAF];
@@ -262,7 +262,7 @@ it('every script does what the rules of a lock say', { timeout: 36_000_000 }, ()
 it('a script that forgets the hand-off is noticed', () => {
   const server = new SimulatedRedis({ lua, micros: () => 1_763_840_000_000_000 });
   const refinement = new Refinement(server, () => 1_763_840_000_000_000);
-  const keys = allKeys('lock:a');
+  const keys = allKeys('lock::a');
   const acquire = (id: string, ...enqueue: string[]) => {
     server.execute([
       'EVAL',
@@ -278,5 +278,5 @@ it('a script that forgets the hand-off is noticed', () => {
   acquire('holder');
   acquire('waiter', '5000|~channel');
   const call = { script: 'release', keys: keys.slice(0, 3), args: ['holder', '=me'] };
-  expect(() => refinement.run(call, () => server.execute(['DEL', 'lock:a']))).toThrow(RefinementError);
+  expect(() => refinement.run(call, () => server.execute(['DEL', 'lock::a']))).toThrow(RefinementError);
 });

@@ -26,7 +26,7 @@ function network(faults: Partial<SimulatedRedisNetwork> = {}): SimulatedRedisNet
 
 function client(faults?: Partial<SimulatedRedisNetwork>) {
   const port = new SimulatedRedisPort(network(faults));
-  const options = { checkIntervalMs: 50 };
+  const options = { maxPollMs: 50 };
   return { port, locks: createLocks(createRedisBackend(port, options), { ttlMs: 5_000 }) };
 }
 
@@ -73,8 +73,8 @@ it('a reply that is lost after the execution gives the same grant again', async 
     },
   });
   const lease = await locks.lock('sku').acquire();
-  expect(sent).toEqual(['EVALSHA', 'EVAL', 'EVALSHA']);
-  expect(String(server.execute(['GET', 'lock:sku']))).toContain(`|${lease.fencingToken}|`);
+  expect(sent).toEqual(['GET', 'SET', 'EVALSHA', 'EVAL', 'EVALSHA']);
+  expect(String(server.execute(['GET', 'lock::sku']))).toContain(`|${lease.fencingToken}|`);
   await lease.release();
   await locks.close();
 });
@@ -99,7 +99,7 @@ it('subscriptions that were lost are taken up again, and told so', async () => {
 /** The channel of the only waiter, once its queue names it as one that somebody listens to. */
 async function listenedChannel(): Promise<string> {
   for (;;) {
-    const members = server.execute(['ZRANGEBYSCORE', '{lock:sku}:q', '0', '+inf']) as string[];
+    const members = server.execute(['ZRANGEBYSCORE', '{lock::sku}:q', '0', '+inf']) as string[];
     const channel = /\|=([^|]+)\|/.exec(members[0] ?? '')?.[1];
     if (channel !== undefined) return channel;
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -9,7 +9,7 @@ export const uses: Readonly<Record<string, (page: Page) => Promise<void>>> = {
     await page.getByLabel('At once, when the holder was killed').check();
     await page.getByText('What is left', { exact: true }).waitFor();
     const left = await cards.locator('a').allTextContents();
-    expect(left.join() === 'postgres, advisory', `two answers left ${left.join(' and ')} of ${all}`);
+    expect(left.join() === 'PostgreSQL advisory locks', `two answers left ${left.join(' and ')} of ${all}`);
   },
 
   'sizing.html': async (page) => {

@@ -33,7 +33,15 @@ export function setImmediate(work: () => void): PageTimer {
   return setTimeout(work, 0);
 }
 
-export const process: { readonly pid: number; nextTick(work: () => void): void } = {
+export const process: {
+  readonly pid: number;
+  readonly versions: { readonly node: string };
+  nextTick(work: () => void): void;
+  emitWarning(text: string): void;
+} = {
   pid: 1,
+  // A page carries no asynchronous context.
+  versions: { node: '0' },
   nextTick: (work) => queueMicrotask(work),
+  emitWarning: (text) => console.warn(text),
 };

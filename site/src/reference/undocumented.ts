@@ -27,7 +27,7 @@ const SHAPES_OF_CLIENTS =
   /^(IoredisClient|Node(Redis|ZooKeeper)Client|NativeZooKeeperClient|NodeClientError|(Node|Native)Stat)$/;
 
 /** What users implement themselves: how it fails is theirs. */
-const IMPLEMENTED_BY_USERS = /^(LockBackend|OnceRecord|TextStore|LocksModuleOptionsFactory)$/;
+const IMPLEMENTED_BY_USERS = /^(LockBackend|SlotStore|TextStore|LocksModuleOptionsFactory)$/;
 
 /** Entry points for authors of backends and tests: their errors reach users through core. */
 const FOR_AUTHORS = /\/(backend|rules|conformance)(\/|$)|^@locks\/redis-protocol$/;

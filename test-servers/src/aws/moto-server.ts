@@ -1,7 +1,10 @@
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { fetchedFolder } from '../fetched-kinds.mjs';
 import { ManagedServer, startServer } from '../managed-server.ts';
 import { assertFetched } from './assert-fetched.ts';
+
+const SCRIPT = fileURLToPath(new URL('moto_one_at_a_time.py', import.meta.url));
 
 /** Starts a moto, which answers as S3, without buckets, in memory, on a free port of 127.0.0.1. A restart comes back empty. */
 export async function startMoto(): Promise<MotoServer> {
@@ -21,7 +24,7 @@ export class MotoServer extends ManagedServer {
   protected override program() {
     return {
       command: path.join(fetchedFolder('s3'), 'bin/python'),
-      args: ['-m', 'moto.server', '-H', this.host, '-p', `${this.port}`],
+      args: [SCRIPT, '-H', this.host, '-p', `${this.port}`],
       env: { ...process.env, PYTHONUNBUFFERED: '1' },
     };
   }

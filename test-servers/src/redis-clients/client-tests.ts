@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import type { EventEmitter } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createLocks } from '@locks/core';
@@ -69,8 +70,8 @@ export function testUnreachable({ open, openCluster, openBrittle, clusterCall }:
       await own.stop();
       await waiting;
       await expect(locks.lock('b').acquire({ waitMs: 300 })).rejects.toMatchObject(refused);
-      await expect(locks.lock('b').tryAcquire({ waitMs: 300 })).rejects.toMatchObject(refused);
-      await expect(locks.ping({ waitMs: 300 })).rejects.toMatchObject(refused);
+      await expect(locks.lock('b').tryAcquire()).rejects.toMatchObject(refused);
+      await expect(locks.ping({ answerMs: 300 })).rejects.toMatchObject(refused);
       await locks.close();
     });
 
@@ -102,7 +103,7 @@ export function testUnreachable({ open, openCluster, openBrittle, clusterCall }:
         code: 'LOCK_BACKEND',
       });
       await waitUntil(async () => (await locks.inspect('a')).waiters.length > 0, { what: 'a waiter' });
-      await (await cluster.slotOwner(cluster.slotOf('lock:a'))).stop();
+      await (await cluster.slotOwner(cluster.slotOf('lock::a'))).stop();
       await waiting;
       await locks.close();
     });
@@ -115,7 +116,7 @@ export function testUnreachable({ open, openCluster, openBrittle, clusterCall }:
       const locks = createLocks(client.backend);
       const wrongClient = { code: 'LOCK_INVALID_ARGUMENT', message: expect.stringContaining(clusterCall) };
       const names = Array.from({ length: 8 }, (_, index) => `name-${index}`);
-      const elsewhere = names.filter((name) => cluster.slotOf(`lock:${name}`) > 16_384 / 3);
+      const elsewhere = names.filter((name) => cluster.slotOf(`lock::${name}`) > 16_384 / 3);
       const [name = ''] = elsewhere;
       for (const refused of [
         () => locks.lock(name).acquire(),
@@ -156,7 +157,7 @@ export async function useEveryReply(client: Participant, name: string): Promise<
   const next = await turn;
   expect(next?.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
   const found = [];
-  for await (const state of backend.list?.(name, call) ?? []) found.push(state.resource);
+  for await (const state of backend.list?.(name, call) ?? []) found.push(state.name);
   expect(found).toEqual([name]);
   if (next) expect(await backend.release(next, call)).toBe('released');
 }
@@ -168,8 +169,34 @@ export async function meetBehindKeyPrefix(
   plain: Participant,
 ): Promise<void> {
   const grant = await prefixed.take('prefixed');
-  expect(await redis.command('EXISTS', 'app:lock:prefixed')).toBe(1);
+  expect(await redis.command('EXISTS', 'app:lock::prefixed')).toBe(1);
   const { turn } = await plain.queue(request('prefixed'));
   await prefixed.backend.release(grant, call);
   expect(await turn).toBeDefined();
+}
+
+/** Makes many backends on one client, of which all but one wait. */
+export async function expectOneListener(
+  client: EventEmitter,
+  count: number,
+  makeBackend: () => LockBackend,
+): Promise<void> {
+  const counts = (): Map<string | symbol, number> =>
+    new Map(client.eventNames().map((event) => [event, client.listenerCount(event)]));
+  const before = counts();
+  const backends = Array.from({ length: count }, makeBackend);
+  const locks = backends.map((backend) => createLocks(backend));
+  const name = 'a lock of many backends';
+  const [first, ...others] = locks;
+  const lease = await first?.lock(name).acquire();
+  const waiting = others.map((each) => each.lock(name).acquire({ waitMs: 30_000 }));
+  await waitUntil(async () => (await first?.inspect(name))?.waiters.length === others.length, {
+    what: 'the waiters',
+  });
+  for (const [event, listeners] of counts())
+    expect(listeners, String(event)).toBeLessThanOrEqual((before.get(event) ?? 0) + 1);
+  await lease?.release();
+  for (const next of waiting) await (await next).release();
+  await Promise.all(locks.map((each) => each.close()));
+  expect(counts()).toEqual(before);
 }

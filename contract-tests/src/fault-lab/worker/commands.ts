@@ -56,6 +56,8 @@ export interface WorkerCommands {
   loss(id: number): Promise<string | undefined>;
   /** Writes `key` under the token of a lease, as a holder that did not notice that time went by: checks nothing before. */
   write(id: number, key: string, value: string, how: 'fenced' | 'plain'): Promise<void>;
+  /** Closes the locks, and then the clients; the process ends when nothing keeps it alive any more. */
+  close(): Promise<{ readonly outcome: string; readonly tookMs: number }>;
   startLoad(options: LoadOptions): Promise<void>;
   stopLoad(): Promise<LoadResult>;
 }

@@ -52,6 +52,21 @@ async function commands(): Promise<WorkerCommands> {
     async write(id, key, value, how) {
       await lab.write?.(key, value, how === 'fenced' ? leaseOf(id).fencingToken : undefined);
     },
+    async close() {
+      const closedAt = performance.now();
+      const closing = locks.close().then(
+        () => 'closed',
+        (error: unknown) => (isLockError(error) ? error.code : String(error)),
+      );
+      const outcome = await closing;
+      const tookMs = performance.now() - closedAt;
+      // After the answer to this call.
+      setImmediate(() => {
+        process.disconnect();
+        void lab[Symbol.asyncDispose]();
+      });
+      return { outcome, tookMs };
+    },
     async startLoad(load) {
       stopping = false;
       loading = Promise.all(Array.from({ length: load.loops }, (_, loop) => contend(locks, loop, load)));

@@ -22,8 +22,17 @@ export interface ServedHarness<A, S extends Served<A> = Served<A>>
   start(): Promise<S>;
   /** Opens the clients of this process. @returns the name and version of the server, for the matrix */
   prepare(served: S): Promise<string>;
-  /** `served`: absent in a child process, which has one backend and no teardown. */
-  createBackend(address: A, served: S | undefined): ReturnType<HarnessDefinition['createBackend']>;
+  /**
+   * `served`: absent in a child process, which has one backend and no teardown. `prefix`: absent for the default one, and where
+   * `hasPrefix` is not set.
+   */
+  createBackend(
+    address: A,
+    served: S | undefined,
+    prefix?: string,
+  ): ReturnType<HarnessDefinition['createBackend']>;
+  /** Whether the backend has an option for a text that stands before the names. */
+  readonly hasPrefix?: true;
   /** Clients that lose their connections are replaced by new ones. */
   cutOff?(): void;
   /** Ends the clients of this process. */
@@ -43,6 +52,9 @@ export function servedHarness<A, S extends Served<A> = Served<A>>(own: ServedHar
     ...(timing !== undefined && { timing }),
     ...(waivers !== undefined && { waivers }),
     createBackend: () => own.createBackend(served?.proxied ?? direct(), served),
+    createBackendUnder: own.hasPrefix
+      ? (prefix) => own.createBackend(served?.proxied ?? direct(), served, prefix)
+      : 'none',
     async setup() {
       const started = await own.start();
       served = started;

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { delegate } from '@locks/core/conformance';
 
 /** The number of clients that the backends of a process share, as those of an application would. */

@@ -7,11 +7,12 @@ const BOUND = { turns: 3, withinMs: 300 };
 /** The harness of a backend, with cohorts over it. */
 export function withCohorts(module: string, name: string, inner: Harness): Harness {
   const { setup, faults } = inner;
-  const { wire, ...others } = faults ?? {};
+  const { wire, onOwnClient, ...others } = faults ?? {};
   const harness = defineHarness({
     ...inner,
     module,
     name,
+    createBackendUnder: 'none',
     createBackend: async () => cohortBackend(await inner.createBackend(), BOUND),
     ...(setup && {
       setup: async () => {
@@ -23,6 +24,12 @@ export function withCohorts(module: string, name: string, inner: Harness): Harne
     }),
     faults: {
       ...others,
+      ...(onOwnClient && {
+        async onOwnClient() {
+          const { backend, closeClient } = await onOwnClient();
+          return { backend: cohortBackend(backend, BOUND), closeClient };
+        },
+      }),
       ...(wire && {
         wire: {
           ...wire,

@@ -42,8 +42,11 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
       admin.close();
       return `etcd ${version}`;
     },
-    createBackend: (hosts, served) =>
-      served === undefined ? etcdBackend({ hosts }, options) : etcdBackend(clients.next(), options),
+    hasPrefix: true,
+    createBackend(hosts, served, prefix) {
+      const all = prefix === undefined ? options : { ...options, prefix };
+      return etcdBackend(served === undefined ? { hosts } : clients.next(), all);
+    },
     cutOff: () => clients.cutOff(),
     end: () => clients.end(),
     faults: (direct) => ({
@@ -51,12 +54,24 @@ export function etcdHarness(module: string, topology: 'standalone' | 'cluster'):
         servers: () => direct().map(serverIn),
         createBackend: (addresses) => etcdBackend({ hosts: hostsOf(addresses) }, options),
       },
+      async onOwnClient() {
+        const own = new Etcd3(clientOptions({ hosts: direct() }));
+        return { backend: etcdBackend(own, options), closeClient: async () => own.close() };
+      },
       async evict(resource) {
         const admin = new Etcd3({ hosts: direct() });
         try {
           const entries = await admin.getAll().prefix(keysOf(resource)).strings();
           const holds = Object.keys(entries).filter((key) => /^(?:re|rs|p\d+h)/.test(entries[key] ?? ''));
           await Promise.all(holds.map((key) => admin.delete().key(key)));
+        } finally {
+          admin.close();
+        }
+      },
+      async corrupt(resource) {
+        const admin = new Etcd3({ hosts: direct() });
+        try {
+          await admin.put(`${keysOf(resource)}program`).value('re{"token":"of another program","at":null}');
         } finally {
           admin.close();
         }
@@ -77,5 +92,5 @@ function keysOf(resource: string): string {
   const escaped = resource.replace(/[%/\u0000-\u001f\u007f]/g, (char) => {
     return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
   });
-  return `locks/${escaped}/`;
+  return `locks//${escaped}/`;
 }

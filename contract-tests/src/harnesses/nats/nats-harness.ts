@@ -34,15 +34,17 @@ export function natsHarness(module: string, topology: 'standalone' | 'cluster'):
       at = proxied;
       const connection = await open(direct);
       // The bucket is made before the cases begin.
-      const backend = natsBackend({ connection });
+      const backend = natsBackend(connection);
       await backend.ping?.({ now: () => performance.now(), deadline: Number.POSITIVE_INFINITY });
       await backend.close();
       const version = connection.info?.version;
       await connection.close();
       return `NATS ${version}`;
     },
-    async createBackend(urls, served) {
-      if (served !== undefined) return natsBackend({ connection: await connections.next() });
+    hasPrefix: true,
+    async createBackend(urls, served, prefix) {
+      const options = prefix === undefined ? {} : { prefix };
+      if (served !== undefined) return natsBackend(await connections.next(), { ...options });
       return await onConnectionOfItsOwn(urls);
     },
     cutOff: () => connections.cutOff(),
@@ -52,6 +54,10 @@ export function natsHarness(module: string, topology: 'standalone' | 'cluster'):
         servers: () => direct().map(serverIn),
         createBackend: (addresses) => onConnectionOfItsOwn(hostsOf(addresses)),
       },
+      async onOwnClient() {
+        const connection = await open(direct());
+        return { backend: natsBackend(connection), closeClient: () => connection.close() };
+      },
       async evict(resource) {
         const connection = await open(direct());
         try {
@@ -59,6 +65,14 @@ export function natsHarness(module: string, topology: 'standalone' | 'cluster'):
           await connection.request('$JS.API.STREAM.PURGE.KV_locks', JSON.stringify({ filter }), {
             timeout: 5_000,
           });
+        } finally {
+          await connection.close();
+        }
+      },
+      async corrupt(resource) {
+        const connection = await open(direct());
+        try {
+          await connection.request(`$KV.locks.${keyOf(resource)}`, 'of another program', { timeout: 5_000 });
         } finally {
           await connection.close();
         }
@@ -78,7 +92,7 @@ async function urlsOf(
 
 async function onConnectionOfItsOwn(urls: readonly string[]) {
   const connection = await open(urls);
-  return closedWith(natsBackend({ connection }), () => connection.close());
+  return closedWith(natsBackend(connection), () => connection.close());
 }
 
 /** Without the addresses that the servers tell: those are not the ones of the proxies. */

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { defineHarness, type Harness } from '@locks/core/conformance';
 import { advisoryKey } from '@locks/postgres';
 import { withAdmin } from '../../administration/postgres.ts';
@@ -38,7 +38,10 @@ export function postgresAdvisoryHarness(
       names.set(backend.capabilities, name);
       return backend;
     },
+    createBackendUnder: 'none',
     faults: {
+      // The server keeps the locks in its memory.
+      corrupt: 'none',
       wire: {
         servers: () => [serverIn(process.env[URL_VARIABLE] as string)],
         createBackend: ([address]) => backendOn(at(process.env[URL_VARIABLE] as string, address)),

@@ -1,6 +1,7 @@
-import type { LockBackend } from '@locks/core';
+import { createLocks } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
-import { migrateLeaseSchema, postgresLeaseBackend } from '@locks/postgres';
+import { postgresLeaseBackend } from '@locks/postgres';
 import { postgresLeaseBackend as postgresJsLeaseBackend } from '@locks/postgres/postgres-js';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -31,7 +32,7 @@ const onPg: Library = (connectionString, max) => {
   pool.on('error', () => undefined);
   return {
     backend: ({ schema, url, direct }) =>
-      postgresLeaseBackend({ pool, schema, ...(url !== direct && { listen: { connectionString: direct } }) }),
+      postgresLeaseBackend(pool, { schema, ...(url !== direct && { listen: { url: direct } }) }),
     open: () => Promise.all(Array.from({ length: max }, () => pool.query('SELECT 1'))),
     end: () => pool.end(),
   };
@@ -41,7 +42,7 @@ const onPg: Library = (connectionString, max) => {
 export const onPostgresJs: Library = (url, max) => {
   const sql = postgres(url, { max });
   return {
-    backend: ({ schema }) => postgresJsLeaseBackend({ sql, schema }),
+    backend: ({ schema }) => postgresJsLeaseBackend(sql, { schema }),
     open: async () => undefined,
     end: () => sql.end(),
   };
@@ -65,7 +66,8 @@ export function postgresLeaseHarness(
         const { rows } = await admin.query<{ server_version: string }>('SHOW server_version');
         return rows[0]?.server_version.split(' ')[0];
       });
-      await migrateLeaseSchema({ connectionString, schema });
+      await using locks = createLocks(postgresLeaseBackend(connectionString, { schema }));
+      await locks.prepare();
       await openClient(proxied.url).open();
       return `PostgreSQL ${version}${pgbouncer ? `, ${await pgbouncerVersion()}` : ''}`;
     },
@@ -75,6 +77,8 @@ export function postgresLeaseHarness(
       client = undefined;
     },
     faults: (direct) => ({
+      // The columns have types and constraints.
+      corrupt: 'none',
       wire: {
         servers: () => [serverIn(direct().url)],
         createBackend([proxy]) {
@@ -82,6 +86,13 @@ export function postgresLeaseHarness(
           return closedWith(own.backend(direct()), () => own.end());
         },
       },
+      // The backend has connections of its own on postgres.js, and lives without the instance that it was given.
+      ...(library === onPg && {
+        async onOwnClient() {
+          const own = library(direct().url, 2);
+          return { backend: own.backend(direct()), closeClient: () => own.end() };
+        },
+      }),
       async evict(resource) {
         const { schema, direct: url } = direct();
         await withAdmin(url, async (admin) => {

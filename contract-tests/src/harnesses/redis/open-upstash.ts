@@ -10,8 +10,7 @@ export async function openUpstash(address: RedisAddress): Promise<OpenedClient> 
   const bridge = await startRestBridge(serverIn(address.url));
   const database = { url: bridge.url, token: bridge.token };
   return {
-    backend: (options) =>
-      upstashBackend({ ...database, checkIntervalMs: 100, prefix: options?.prefix ?? 'lock:' }),
+    backend: (options) => upstashBackend(database, { maxPollMs: 100, prefix: options?.prefix ?? 'lock:' }),
     fencedSet: (key, value, token) => fencedSet(database, key, value, token),
     async set(key, value) {
       const headers = { authorization: `Bearer ${bridge.token}` };

@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
 import { quorumBackend } from '@locks/core/quorum';
 import { lockKey, versionOf, withAdmin } from '../../administration/redis.ts';
@@ -56,6 +56,10 @@ export function quorumHarness(module: string, name: string, libraries: readonly 
         servers: () => direct().flatMap(serversOf),
         createBackend: (proxies) =>
           ownQuorum(direct().map((address, node) => through(address, proxies.slice(node, node + 1)))),
+      },
+      async corrupt(resource) {
+        for (const address of direct())
+          await withAdmin(address, (admin) => admin.set(lockKey(resource), 'of another program'));
       },
       async evict(resource) {
         for (const address of direct()) await withAdmin(address, (admin) => admin.del(lockKey(resource)));

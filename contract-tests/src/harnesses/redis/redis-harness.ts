@@ -27,8 +27,9 @@ export function redisHarness(module: string, library: Library, topology: Topolog
       await Promise.all(clients.openAll());
       return await versionOf(direct);
     },
-    async createBackend(address, served) {
-      if (served !== undefined) return (await clients.next()).backend();
+    hasPrefix: true,
+    async createBackend(address, served, prefix) {
+      if (served !== undefined) return (await clients.next()).backend(prefix === undefined ? {} : { prefix });
       const client = await openClient(library, address);
       return closedWith(client.backend(), async () => client.end());
     },
@@ -39,8 +40,19 @@ export function redisHarness(module: string, library: Library, topology: Topolog
       wire: redisWire(library, () =>
         topology === 'standalone' ? direct() : (served()?.proxied as RedisAddress),
       ),
+      // Upstash is reached by HTTP: its client cannot be closed.
+      ...(library !== 'upstash' && {
+        async onOwnClient() {
+          const client = await openClient(library, direct());
+          const backend = client.backend();
+          return { backend, closeClient: async () => client.end() };
+        },
+      }),
       async evict(resource) {
         await withAdmin(direct(), (admin) => admin.del(lockKey(resource)));
+      },
+      async corrupt(resource) {
+        await withAdmin(direct(), (admin) => admin.set(lockKey(resource), 'of another program'));
       },
     }),
     waivers: {

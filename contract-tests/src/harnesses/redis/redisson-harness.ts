@@ -1,4 +1,4 @@
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
 import { versionOf, withAdmin } from '../../administration/redis.ts';
 import { servedHarness } from '../connections/served-harness.ts';
@@ -12,10 +12,16 @@ const SPLIT_NAME = {
   reason: 'in a cluster, names with braces that are no hash tag are refused: Redisson cannot unlock them',
   link: 'docs/backends/redisson.md',
 };
+const ofPrefixes = {
+  'names/prefixes-are-apart': {
+    reason: 'the key is the one that Redisson writes: the prefix, and the name directly behind it',
+    link: 'docs/backends/redisson.md',
+  },
+};
 const ofSplitNames = { 'names/never-collide': SPLIT_NAME, 'names/exclude-as-written': SPLIT_NAME };
 
 interface RedissonClient {
-  backend(): LockBackend;
+  backend(prefix?: string): LockBackend;
   end(): void | Promise<void>;
 }
 
@@ -55,8 +61,9 @@ export function redissonHarness({
       await Promise.all(clients.openAll());
       return await versionOf(direct);
     },
-    createBackend: async (address, served) =>
-      served === undefined ? closedBackend(address) : (await clients.next()).backend(),
+    hasPrefix: true,
+    createBackend: async (address, served, prefix) =>
+      served === undefined ? closedBackend(address) : (await clients.next()).backend(prefix),
     cutOff: () => clients.cutOff(),
     end: () => clients.end(),
     faults: (direct, served) => {
@@ -67,12 +74,19 @@ export function redissonHarness({
           servers: () => serversOf(proxied()),
           createBackend: (proxies) => closedBackend(through(proxied(), proxies)),
         },
+        async onOwnClient() {
+          const client = await open(direct());
+          return { backend: client.backend(), closeClient: async () => client.end() };
+        },
+        async corrupt(resource) {
+          await withAdmin(direct(), (admin) => admin.set(resource, 'of another program'));
+        },
         async evict(resource) {
           await withAdmin(direct(), (admin) => admin.del(resource));
         },
       };
     },
-    ...(topology === 'cluster' && { waivers: ofSplitNames }),
+    waivers: { ...ofPrefixes, ...(topology === 'cluster' && ofSplitNames) },
     // A waiter that no message woke asks once a second.
     timing: { idleGapMs: 1_500, slackMs: topology === 'standalone' ? 500 : 800 },
   });
@@ -91,7 +105,10 @@ async function openRedisson(
     const client = ioredisClient(address);
     client.on('error', () => undefined);
     client.setMaxListeners(0);
-    return { backend: () => redissonBackend(client, { fencing }), end: () => client.disconnect() };
+    return {
+      backend: (prefix = '') => redissonBackend(client, { fencing, prefix }),
+      end: () => client.disconnect(),
+    };
   }
   const [{ nodeRedisClient }, { redissonBackend }] = await Promise.all([
     import('./open-node-redis.ts'),
@@ -102,7 +119,7 @@ async function openRedisson(
   client.setMaxListeners(0);
   await client.connect();
   return {
-    backend: () => redissonBackend(client as never, { fencing }),
+    backend: (prefix = '') => redissonBackend(client as never, { fencing, prefix }),
     end: async () => {
       if (client.isOpen) await client.destroy();
     },

@@ -1,4 +1,4 @@
-import { CreateBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { Harness } from '@locks/core/conformance';
 import { s3Backend } from '@locks/s3';
 import { at, serverIn } from '../connections/server-url.ts';
@@ -6,7 +6,7 @@ import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith } from '../connections/shared-clients.ts';
 
 /** Any name: a server of the user's own may have it, and then keeps it. */
-const BUCKET = 'locks-conformance';
+export const BUCKET = 'locks-conformance';
 /** The suite kills processes that wait: the default of ten seconds would make its cases long. */
 const OPTIONS = { bucket: BUCKET, waiterTtlMs: 3_000 } as const;
 
@@ -62,8 +62,9 @@ export function s3Harness({ start, server, urlVariable, ...own }: S3HarnessOptio
         });
       return server;
     },
-    createBackend(url, served) {
-      const backend = s3Backend({ client: shared(url), ...OPTIONS });
+    hasPrefix: true,
+    createBackend(url, served, prefix) {
+      const backend = s3Backend(shared(url), { ...OPTIONS, ...(prefix !== undefined && { prefix }) });
       // A backend never destroys a client that it was given. A child process has no teardown: there the client ends with its backend.
       return served === undefined ? closedWith(backend, end) : backend;
     },
@@ -73,21 +74,30 @@ export function s3Harness({ start, server, urlVariable, ...own }: S3HarnessOptio
         servers: () => [serverIn(direct())],
         createBackend([address]) {
           const one = openS3(at(direct(), address));
-          return closedWith(s3Backend({ client: one, ...OPTIONS }), async () => one.destroy());
+          return closedWith(s3Backend(one, { ...OPTIONS }), async () => one.destroy());
         },
       },
       async evict(resource) {
         const one = openS3(direct());
-        const escaped = [...Buffer.from(`lock/${resource}`)].map((byte) => {
-          const char = String.fromCharCode(byte);
-          return /[\w.-]/.test(char) ? char : `=${byte.toString(16).padStart(2, '0')}`;
-        });
-        const Key = `locks/${escaped.join('')}`;
+        const Key = keyOf(resource);
         await one.send(new DeleteObjectCommand({ Bucket: BUCKET, Key })).finally(() => one.destroy());
+      },
+      async corrupt(resource) {
+        const one = openS3(direct());
+        const object = { Bucket: BUCKET, Key: keyOf(resource), Body: 'of another program' };
+        await one.send(new PutObjectCommand(object)).finally(() => one.destroy());
       },
     }),
     timing: { slackMs: 1_500, idleGapMs: 4_200 },
   });
+}
+
+function keyOf(resource: string): string {
+  const escaped = [...Buffer.from(`lock/${resource}`)].map((byte) => {
+    const char = String.fromCharCode(byte);
+    return /[\w.-]/.test(char) ? char : `=${byte.toString(16).padStart(2, '0')}`;
+  });
+  return `locks/${escaped.join('')}`;
 }
 
 function withCredentials({ url, credentials }: StartedS3): string {
@@ -95,7 +105,7 @@ function withCredentials({ url, credentials }: StartedS3): string {
   return url.replace('http://', `http://${accessKeyId}:${secretAccessKey}@`);
 }
 
-function openS3(url: string): S3Client {
+export function openS3(url: string): S3Client {
   const { username, password, origin } = new URL(url);
   return new S3Client({
     endpoint: origin,

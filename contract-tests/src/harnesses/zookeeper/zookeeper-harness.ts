@@ -1,5 +1,5 @@
 import { openSync } from 'node:fs';
-import type { LockBackend } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
 import { zookeeperBackend } from '@locks/zookeeper';
 import { zookeeperBackend as nativeBackend } from '@locks/zookeeper/native';
@@ -8,6 +8,8 @@ import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith } from '../connections/shared-clients.ts';
 import {
   childrenOf,
+  connectClient,
+  createSequentialNode,
   deleteNode,
   endSession,
   sessionOf,
@@ -49,19 +51,20 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
       return (await import('./deployment.ts')).deploy(topology);
     },
     prepare: async ({ direct }) => `ZooKeeper ${await versionOf(direct)}`,
-    async createBackend(address, served) {
+    hasPrefix: true,
+    async createBackend(address, served, path) {
       // The native client blocks while it closes: a proxy in its own process could not answer it.
       const servers = isNative ? (served?.direct ?? address) : address;
-      const options = { servers, sessionTimeoutMs: SESSION_MS };
+      const options = { sessionTimeoutMs: SESSION_MS, ...(path !== undefined && { path }) };
       let backend: LockBackend;
-      const prepare = (client: Parameters<typeof sessionOf>[0]): void => {
+      const setUpClient = (client: Parameters<typeof sessionOf>[0]): void => {
         victims.set(backend.capabilities, sessionOf(client));
       };
       if (isNative) {
-        backend = nativeBackend({ ...options, library: await nativeLibrary(), prepare });
+        backend = nativeBackend(servers, { ...options, library: await nativeLibrary(), setUpClient });
         return closedWith(backend, takeNumber);
       }
-      backend = zookeeperBackend({ ...options, prepare });
+      backend = zookeeperBackend(servers, { ...options, setUpClient });
       return backend;
     },
     faults: (direct) => ({
@@ -73,12 +76,23 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
               .split(',')
               .map((server) => serverIn(`zookeeper://${server}`)),
           createBackend: (addresses) =>
-            zookeeperBackend({
-              servers: addresses.map(({ host, port }) => `${host}:${port}`).join(','),
+            zookeeperBackend(addresses.map(({ host, port }) => `${host}:${port}`).join(','), {
               sessionTimeoutMs: SESSION_MS,
             }),
         },
       }),
+      ...(!isNative && {
+        async onOwnClient() {
+          const client = await connectClient(direct(), SESSION_MS);
+          return { backend: zookeeperBackend(client), closeClient: async () => client.close() };
+        },
+      }),
+      corrupt: (resource) =>
+        createSequentialNode(
+          direct(),
+          `/locks/:${encodeURIComponent(resource)}/x.of-another-program.`,
+          'of another program',
+        ),
       evict: (resource) => evict(direct(), resource),
       async endSession(backend: LockBackend) {
         const victim = victims.get(backend.capabilities);
@@ -90,6 +104,7 @@ export function zookeeperHarness(module: string, library: ZookeeperLibrary, topo
       waivers: {
         'expiry/late-replies-cost-validity': NATIVE_WIRE,
         'faults/silent-wire-grants-nothing': NATIVE_WIRE,
+        'close/settles-beside-a-silent-store': NATIVE_WIRE,
         'fencing/rises-past-a-slow-client': NATIVE_WIRE,
         // Only a client behind the proxies can be cut off.
         'faults/ping-reports-whether-the-store-answers': NATIVE_WIRE,
@@ -119,7 +134,7 @@ async function takeNumber(): Promise<void> {
 
 /** The holder is first in the queue (docs/backends/zookeeper.md). */
 export async function evict(servers: string, resource: string): Promise<void> {
-  const parent = `/locks/${encodeURIComponent(resource).replace(/^\./, '%2E')}`;
+  const parent = `/locks/:${encodeURIComponent(resource)}`;
   const [first] = [...(await childrenOf(servers, parent))].sort((a, b) => sequenceOf(a) - sequenceOf(b));
   if (first !== undefined) await deleteNode(servers, `${parent}/${first}`);
 }

@@ -1,4 +1,5 @@
-import { type LabBackend, redisSettings, single, singleRedis } from '../deployments.ts';
+import { type LabBackend, single } from '../deployments.ts';
+import { redisSettings, singleRedis } from '../lab-backends.ts';
 import type { PeerOptions } from './peer-lab.ts';
 import type { PeerName } from './peer-names.ts';
 import { buildRedisson, redissonWorker } from './redisson.ts';

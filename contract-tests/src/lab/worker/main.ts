@@ -145,7 +145,7 @@ async function ofMember(resource: string | undefined, releasing: Promise<void>):
   try {
     await releasing;
   } catch (error) {
-    if (!isLockError(error) || error.resource === resource) throw error;
+    if (!isLockError(error) || error.lockName === resource) throw error;
     throw new Error('another member of the set was not released', { cause: error });
   }
 }

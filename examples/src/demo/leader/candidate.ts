@@ -1,5 +1,5 @@
 /** A candidate in a process of its own: takes part in the election until it is told to stop, and reports what it leads. */
-import { lead } from '@locks/leader';
+import { election } from '@locks/leader';
 import type { StoreAddress } from '../backends.ts';
 import { connect } from '../connect.ts';
 
@@ -26,9 +26,7 @@ process.on('disconnect', () => process.exit());
 process.on('message', (message: 'resign' | 'stop') => (message === 'stop' ? stopping.abort() : resign()));
 
 await using connection = await connect(order.address);
-await lead(
-  connection.locks,
-  'scheduler',
+await election(connection.locks, 'scheduler').lead(
   async (leadership) => {
     const { signal, fencingToken } = leadership;
     resign = () => leadership.resign();

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FencedLease, LockManager } from '@locks/core';
 import { day, once, type OnceResult } from '@locks/once';
-import { sqliteRecord } from '@locks/sqlite';
+import { sqliteSlots } from '@locks/sqlite';
 import type { StoreAddress } from '../backends.ts';
 import { type Connection, connect } from '../connect.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** The first night, and the time at which the job is due. */
-const FIRST_JOB_MS = Date.UTC(2030, 0, 2, 3);
+/** The first night, and the time at which the job is due. It is past: `once` refuses a slot that lies in the future of the machine. */
+const FIRST_JOB_MS = Date.UTC(2020, 0, 2, 3);
 /** A night is shown from ten minutes before the job is due. */
 const LEAD_MS = 10 * MINUTE_MS;
 /** How much faster the time of the demo runs than ours: a minute takes 120 ms. */
@@ -63,20 +63,15 @@ export class Machine implements AsyncDisposable {
     const locks = this.#connection.locks as LockManager<FencedLease>;
     // Both jobs start at the same moment, so that a slow record does not bring the machines of the second one together.
     const [{ slot, status }, ranWithLockAlone] = await Promise.all([
-      once(
-        locks,
-        'invoices',
-        {
-          slot: day({ startsAt: '12:00' }),
-          atMostMs: 30_000,
-          waitMs: 30_000,
-          record: sqliteRecord({ path: join(directory, 'once.db') }),
-          retry: 'next-machine',
-          label,
-          clock,
-        },
-        () => sleep(JOB_MS),
-      ),
+      once(locks, 'invoices', () => sleep(JOB_MS), {
+        slot: day({ startsAt: '12:00' }),
+        atMostMs: 30_000,
+        waitMs: 30_000,
+        slots: sqliteSlots(join(directory, 'once.db')),
+        retry: 'next-machine',
+        label,
+        clock,
+      }),
       this.#runWithLockAlone(),
     ]);
     return { slot, status, ranWithLockAlone };

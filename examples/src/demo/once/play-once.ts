@@ -63,7 +63,7 @@ function report(results: readonly NightResult[], json: boolean): boolean {
     console.log(JSON.stringify({ nights: results, runs, runsWithLockAlone: alone, ok }, undefined, 2));
   else if (ok)
     console.log(
-      `\nThe job ran ${runs} times in ${results.length} nights, once in each. Under a lock alone, without a record, it ran ${alone} times.`,
+      `\nThe job ran ${runs} times in ${results.length} nights, once in each. Under a lock alone, without a slot store, it ran ${alone} times.`,
     );
   else
     console.log('\nThis run proves nothing: a night had no run or several, or the lock alone had no more.');

@@ -13,6 +13,6 @@ export async function POST(
     return new Response(await locks.lock(`stock:${sku}`).run(() => sell(redis, sku)));
   } catch (error) {
     if (!isLockError(error, 'LOCK_TIMEOUT')) throw error;
-    return Response.json({ busy: error.resource }, { status: 423 });
+    return Response.json({ busy: error.lockName }, { status: 423 });
   }
 }

@@ -25,7 +25,7 @@ export interface RowPlan {
 
 /** Measures the round trip of a ping: the cost of the store and the network without any lock. */
 export async function ping({ pair, forMs, signal }: RowPlan): Promise<Sample> {
-  return await repeat(forMs, signal, async () => (await pair.one.ping({ waitMs: WAIT_MS })).tookMs);
+  return await repeat(forMs, signal, async () => (await pair.one.ping({ answerMs: WAIT_MS })).tookMs);
 }
 
 /** Measures one lock that is acquired and released repeatedly, without contention. */

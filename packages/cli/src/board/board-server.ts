@@ -133,10 +133,10 @@ export class BoardServer implements AsyncDisposable {
   async #release(request: IncomingMessage): Promise<object> {
     if (!this.#options.mayRelease) throw new Refusal(403, 'read-only: start `locks board --allow-release`');
     if (request.headers['content-type'] !== 'application/json') throw new Refusal(415, 'JSON is expected');
-    const { resource, acquisitionId } = await bodyOf(request);
-    if (typeof resource !== 'string' || typeof acquisitionId !== 'string')
-      throw new Refusal(400, '{ "resource", "acquisitionId" } are expected');
-    return { released: await this.#options.watched.release(resource, acquisitionId) };
+    const { name, acquisitionId } = await bodyOf(request);
+    if (typeof name !== 'string' || typeof acquisitionId !== 'string')
+      throw new Refusal(400, '{ "name", "acquisitionId" } are expected');
+    return { released: await this.#options.watched.release(name, acquisitionId) };
   }
 }
 

@@ -10,7 +10,7 @@ export type Ending =
   | 'ended';
 
 export interface EndedHold {
-  readonly resource: string;
+  readonly name: string;
   readonly holder: Holder;
   readonly ending: Ending;
   /** The time at which the hold was first seen to be over, in milliseconds since 1970. */
@@ -19,7 +19,7 @@ export interface EndedHold {
 
 /** The last observation of a hold. */
 interface Seen {
-  readonly resource: string;
+  readonly name: string;
   readonly holder: Holder;
   readonly at: number;
   /** The longest remaining time of the hold that was ever observed, in milliseconds. */
@@ -47,9 +47,9 @@ export class EndedHolds {
 
   /** @param askedAt - milliseconds since 1970 at which the states were asked for; the answer came at `answeredAt` */
   look(states: readonly ResourceState[], askedAt: number, answeredAt = askedAt): void {
-    const holds = new Map<string, Pick<Seen, 'resource' | 'holder'>>(
-      states.flatMap(({ resource, holders }) =>
-        holders.map((holder) => [`${holder.acquisitionId} ${resource}`, { resource, holder }] as const),
+    const holds = new Map<string, Pick<Seen, 'name' | 'holder'>>(
+      states.flatMap(({ name, holders }) =>
+        holders.map((holder) => [`${holder.acquisitionId} ${name}`, { name, holder }] as const),
       ),
     );
     const gone = [...this.#seen].filter(([key]) => !holds.has(key));
@@ -58,12 +58,12 @@ export class EndedHolds {
       const ending = this.#releasedHere.delete(seen.holder.acquisitionId)
         ? 'released-here'
         : endingOf(seen, answeredAt);
-      return { resource: seen.resource, holder: seen.holder, ending, at: answeredAt };
+      return { name: seen.name, holder: seen.holder, ending, at: answeredAt };
     });
     this.#ended = [...ended, ...this.#ended].slice(0, MOST_KEPT);
-    for (const [key, { resource, holder }] of holds) {
+    for (const [key, { name, holder }] of holds) {
       const longestMs = Math.max(holder.expiresInMs ?? 0, this.#seen.get(key)?.longestMs ?? 0);
-      this.#seen.set(key, { resource, holder, at: askedAt, longestMs });
+      this.#seen.set(key, { name, holder, at: askedAt, longestMs });
     }
   }
 }

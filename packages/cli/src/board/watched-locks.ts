@@ -9,7 +9,7 @@ export const MOST_NAMES = 1_000;
 export interface BoardState {
   /** The time of the last look that the store answered, in milliseconds since 1970. */
   readonly at: number;
-  readonly states: readonly Pick<ResourceState, 'resource' | 'holders' | 'waiters'>[];
+  readonly states: readonly Pick<ResourceState, 'name' | 'holders' | 'waiters'>[];
   /** `true`: there are more than {@link MOST_NAMES} names. */
   readonly isPart: boolean;
   readonly ended: readonly EndedHold[];
@@ -46,12 +46,12 @@ export class WatchedLocks {
     const at = Date.now();
     const states: ResourceState[] = [];
     let isPart = false;
-    for await (const { resource, holders, waiters } of this.#locks.list(this.#prefix)) {
+    for await (const { name, holders, waiters } of this.#locks.list(this.#prefix)) {
       isPart = states.length === MOST_NAMES;
       if (isPart) break;
-      states.push({ resource, holders, waiters });
+      states.push({ name, holders, waiters });
     }
-    states.sort((a, b) => (a.resource < b.resource ? -1 : 1));
+    states.sort((a, b) => (a.name < b.name ? -1 : 1));
     // A partial list leaves out names whose holds have not ended.
     if (!isPart) this.#ended.look(states, at, Date.now());
     this.#state = { at, states, isPart, ended: this.#ended.list };
@@ -69,10 +69,10 @@ export class WatchedLocks {
   }
 
   /** Ends a hold by force. Gives the holds that it ended. */
-  async release(resource: string, acquisitionId: string): Promise<readonly Holder[]> {
+  async release(name: string, acquisitionId: string): Promise<readonly Holder[]> {
     // A look in flight may see the end of the hold before this release is answered.
     this.#ended.releasesHere(acquisitionId, true);
-    const released = await this.#locks.forceRelease(resource, { acquisitionId });
+    const released = await this.#locks.forceRelease(name, { acquisitionId });
     if (released.length === 0) this.#ended.releasesHere(acquisitionId, false);
     await this.look().catch(() => undefined);
     return released;

@@ -1,27 +1,14 @@
-import { isLockError } from '@locks/core';
-import type { Examine } from '../doctor/examination.ts';
-import type { Diagnosis, Finding } from '../doctor/finding.ts';
+import { isLockError, LockError } from '@locks/core';
+import { type Diagnosis, failureOf, type Finding } from '@locks/core/doctor';
+import { trialFindings } from '../doctor/trial-findings.ts';
 import { EXIT } from '../exit-codes.ts';
 import { jsonLine, shown } from '../foreign-text.ts';
 import { openStore, REACH_MS } from '../open-store.ts';
 import { readStoreUrl, type StoreName } from '../store-url.ts';
 import type { Write } from './look.ts';
 
-/** The examination of each store. The client of the store is loaded with it. */
-const EXAMINATIONS: Readonly<Record<StoreName, () => Promise<Examine>>> = {
-  redis: async () => (await import('../doctor/redis.ts')).examineRedis,
-  postgres: async () => (await import('../doctor/postgres.ts')).examinePostgres,
-  mysql: async () => (await import('../doctor/mysql.ts')).examineMysql,
-  etcd: async () => (await import('../doctor/etcd.ts')).examineEtcd,
-  zookeeper: async () => (await import('../doctor/zookeeper.ts')).examineZookeeper,
-  sqlite: async () => (await import('../doctor/sqlite.ts')).examineSqlite,
-};
-
-/**
- * Stores whose examinations connect by themselves: the first use makes tables or a file, or fails where that is not allowed; a
- * cluster without a leader answers nothing but questions about its members.
- */
-const CONNECTS_BY_ITSELF = new Set<StoreName>(['postgres', 'mysql', 'sqlite', 'etcd']);
+/** Stores where a ping makes nothing: it tells whether they answer. The first use of others makes tables, a bucket or a file. */
+const PINGED_FIRST = new Set<StoreName>(['redis', 'zookeeper']);
 
 /**
  * Reports everything about a store that would break locks or slow them. Gives the exit code.
@@ -36,12 +23,26 @@ export async function doctor(
   const url = readStoreUrl(text);
   await using one = await openStore(text, prefix);
   await using other = await openStore(text, prefix);
-  if (!CONNECTS_BY_ITSELF.has(url.store))
-    for (const store of [one, other]) await store.reach(REACH_MS).catch(unlessExaminable);
-  const examine = await EXAMINATIONS[url.store]();
-  const diagnosis = await examine({ url, prefix, locks: { one: one.locks, other: other.locks } });
+  if (PINGED_FIRST.has(url.store))
+    for (const reached of [one, other]) await reached.reach(REACH_MS).catch(unlessExaminable);
+  const seen = await ofAdapter(url.store, one.examine);
+  // The first answer of a store may show that it is a cluster, which other managers serve.
+  const tried = await trialFindings(seen, { one: one.locks, other: other.locks });
+  const { store, version } = seen;
+  const diagnosis = { store, version, findings: [...seen.findings, ...tried] };
   write(json ? jsonLine(diagnosis) : `${textOf(diagnosis)}\n`);
   return diagnosis.findings.some(({ severity }) => severity === 'error') ? EXIT.unfit : EXIT.ok;
+}
+
+/** @throws LockError `LOCK_BACKEND` where the store gives no answer, or refuses */
+async function ofAdapter(store: StoreName, examine: () => Promise<Diagnosis>): Promise<Diagnosis> {
+  try {
+    return await examine();
+  } catch (error) {
+    if (isLockError(error)) throw error;
+    const says = `${store} cannot be examined: ${failureOf(error).message}`;
+    throw new LockError('LOCK_BACKEND', says, { cause: error });
+  }
 }
 
 /**

@@ -86,10 +86,16 @@ async function runCommand(
     return code ?? EXIT.signal + (signal === null ? 0 : constants.signals[signal]);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    process.stderr.write(`locks: ${shown(`${program}: ${message}`)}\n`);
+    process.stderr.write(`locks: ${shown(`${program}: ${REASONS[code ?? ''] ?? message}`)}\n`);
     return code === 'ENOENT' ? EXIT.notFound : EXIT.notExecutable;
   }
 }
+
+/** Why a command cannot be started, in the words of shells. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such command, or the folder that it runs in is gone',
+  EACCES: 'it may not be executed',
+};
 
 function environmentOf({ name, acquisitionId, fencingToken, validForMs }: CommandLease): NodeJS.ProcessEnv {
   return {

@@ -44,21 +44,21 @@ export async function watch(locks: LockManager, options: WatchOptions, write: Wr
 
 /** The states whose holders or waiters are others than in `seen`, which is brought up to date. */
 function changed(states: readonly ResourceState[], seen: Map<string, string>): ResourceState[] {
-  const present = new Set(states.map(({ resource }) => resource));
-  const freed = [...seen.keys()].filter((resource) => !present.has(resource));
-  for (const resource of freed) seen.delete(resource);
-  const others = states.filter(({ resource, holders, waiters }) => {
+  const present = new Set(states.map(({ name }) => name));
+  const freed = [...seen.keys()].filter((name) => !present.has(name));
+  for (const name of freed) seen.delete(name);
+  const others = states.filter(({ name, holders, waiters }) => {
     const ids = [...holders, ...waiters].map(({ acquisitionId, mode }) => `${mode.kind} ${acquisitionId}`);
     const now = ids.join('\n');
-    if (seen.get(resource) === now) return false;
-    seen.set(resource, now);
+    if (seen.get(name) === now) return false;
+    seen.set(name, now);
     return true;
   });
-  return [...others, ...freed.map((resource) => ({ resource, holders: [], waiters: [] }))];
+  return [...others, ...freed.map((name) => ({ name, holders: [], waiters: [] }))];
 }
 
 async function all(locks: LockManager, prefix: string): Promise<ResourceState[]> {
   const states: ResourceState[] = [];
   for await (const state of locks.list(prefix)) states.push(state);
-  return states.sort((a, b) => (a.resource < b.resource ? -1 : 1));
+  return states.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -6,11 +6,12 @@ import { readDuration } from '../duration.ts';
 import { EXIT } from '../exit-codes.ts';
 import { startGuardian } from '../guardian/start-guardian.ts';
 import type { Store } from '../open-store.ts';
-import { repeatRecord } from '../records/repeat-record.ts';
+import { repeatSlots } from '../slots/repeat-slots.ts';
 import { UsageError } from '../usage-error.ts';
 import { ForwardedSignals } from './forwarded-signals.ts';
 import { type CommandLease, runGuarded } from './guarded-command.ts';
 import { leftOf, type NameAndCommand, readNameAndCommand } from './name-and-command.ts';
+import { timeOf } from './time-of.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -51,10 +52,12 @@ export function readOncePlan(
   }
   const atMostMs = readDuration('--at-most', atMost);
   const atLeastMs = durationOf(values, 'at-least');
-  if (atLeastMs > atMostMs) throw new UsageError('once: --at-least is above --at-most');
+  if (atLeastMs > atMostMs)
+    throw new UsageError('once: --at-least is longer than --at-most: the lock ends at --at-most');
   const keepAlive = values['keep-alive'] === true;
   const maxRun = textOf(values, 'max-run');
-  if (maxRun !== undefined && !keepAlive) throw new UsageError('once: --max-run goes with --keep-alive');
+  if (maxRun !== undefined && !keepAlive)
+    throw new UsageError('once: --max-run needs --keep-alive: without it --at-most is the longest run');
   return {
     ...nameAndCommand,
     slot: readSlot(values),
@@ -77,7 +80,8 @@ function readSlot(values: OptionValues): Slot {
   );
   if (slot === undefined) throw new UsageError('once: --slot is missing: day, hour, or a duration like 5m');
   if (slot === 'day') {
-    if (offset !== undefined) throw new UsageError('--offset: a day has --starts-at');
+    if (offset !== undefined)
+      throw new UsageError('--offset is for other slots than a day: give --starts-at HH:MM');
     return day({ timeZone, startsAt });
   }
   if (timeZone !== undefined || startsAt !== undefined) {
@@ -92,7 +96,7 @@ function durationOf(values: OptionValues, option: string): number {
   return text === undefined ? 0 : readDuration(`--${option}`, text);
 }
 
-/** The job's error for a command that failed: its slot is not recorded as done. */
+/** The work's error for a command that failed: its slot is not recorded as done. */
 class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
   readonly exitCode: number;
@@ -113,17 +117,22 @@ export async function once(store: Store, plan: OncePlan, say: (text: string) => 
   const signals = new ForwardedSignals();
   let hasRun = false;
   try {
-    const record = repeatRecord(await store.openRecord());
+    const slots = repeatSlots(await store.openSlots());
     // `once` itself refuses a store without tokens.
     const locks = store.locks as LockManager as LockManager<FencedLease>;
     const waitMs = leftOf(plan.waitMs, plan.startedAt);
     const times = { atMostMs, keepAlive, maxRunMs, atLeastMs, waitMs };
-    const options = { slot, ...times, retry, label, record, signal: signals.endOfWait };
+    const options = { slot, ...times, retry, label, slots, signal: signals.endOfWait };
     const result = await signals.duringWait(() =>
-      runOnce(locks, name, options, async (run) => {
-        await runForSlot(run, plan, signals, say);
-        hasRun = true;
-      }),
+      runOnce(
+        locks,
+        name,
+        async (run) => {
+          await runForSlot(run, plan, signals, say);
+          hasRun = true;
+        },
+        options,
+      ),
     );
     if (result === undefined) return EXIT.signal + signals.number;
     // The process exits without closing the store, which would release the lock.
@@ -175,6 +184,14 @@ function exitCodeOf(
   say: (text: string) => void,
 ): number {
   const what = `${name}, slot ${result.slot}`;
+  if (result.status === 'slot-over' && result.isSlotAhead) {
+    const { slot, label } = result.recorded;
+    say(
+      `${what}: not run, since the slot store has slot ${slot}, which lies in the future: the clock of ${label} was ahead. ` +
+        `locks once ${name} --reset lets the command run again`,
+    );
+    return EXIT.clock;
+  }
   switch (result.status) {
     case 'ran':
       if (verbose) say(`${what}: done`);
@@ -197,10 +214,4 @@ function exitCodeOf(
       say(`${what}: the lock was lost while the command ran, and another machine has run it since`);
       return EXIT.lost;
   }
-}
-
-/** The text of an entry's time, which may be any number: the writer's clock may have been wrong. */
-function timeOf(at: number): string {
-  const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? 'an unknown time' : date.toISOString();
 }

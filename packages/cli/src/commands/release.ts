@@ -38,7 +38,7 @@ export async function release(
     if (!(await confirmed(shown(`End ${acquisitionId ?? 'every hold'} of ${name}?`)))) return EXIT.nothing;
   }
   const ended = await locks.forceRelease(name, acquisitionId === undefined ? {} : { acquisitionId });
-  if (json) write(jsonLine({ resource: name, released: ended }));
+  if (json) write(jsonLine({ name, released: ended }));
   else if (ended.length === 0) write('nobody held it\n');
   else for (const { acquisitionId: id, label } of ended) write(`${shown(`released ${id} ${label ?? ''}`)}\n`);
   return ended.length === 0 ? EXIT.nothing : EXIT.ok;

@@ -27,8 +27,10 @@ export function readRunPlan(
 ): RunPlan {
   const nameAndCommand = readNameAndCommand('run', operands, command);
   const [wait, ttl, permits] = ['wait', 'ttl', 'permits'].map((option) => textOf(values, option));
-  if (wait !== undefined && values['no-wait'] === true) throw new UsageError('run: --wait and --no-wait');
-  if (permits !== undefined && values['shared'] === true) throw new UsageError('run: --shared and --permits');
+  if (wait !== undefined && values['no-wait'] === true)
+    throw new UsageError('run: --wait and --no-wait contradict each other: give one of them');
+  if (permits !== undefined && values['shared'] === true)
+    throw new UsageError('run: --shared and --permits contradict each other: give one of them');
   return {
     ...nameAndCommand,
     kind:

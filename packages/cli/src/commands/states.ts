@@ -1,10 +1,10 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core';
 import { jsonLine, shown } from '../foreign-text.ts';
 
-/** A state as one line of JSON: the documented form `{ resource, holders, waiters }`. */
+/** A state as one line of JSON: the documented form `{ name, holders, waiters }`. */
 export function jsonOf(state: ResourceState): string {
-  const { resource, holders, waiters } = state;
-  return jsonLine({ resource, holders, waiters });
+  const { name, holders, waiters } = state;
+  return jsonLine({ name, holders, waiters });
 }
 
 const HEADER = ['NAME', 'MODE', 'HOLDER', 'TOKEN', 'HELD', 'LEFT', 'WAITING'];
@@ -24,10 +24,10 @@ export function tableOf(states: readonly ResourceState[]): string {
 }
 
 /** The details of one state, for a person. */
-export function detailsOf({ resource, holders, waiters }: ResourceState): string {
-  if (holders.length + waiters.length === 0) return `${shown(resource)} is free`;
+export function detailsOf({ name, holders, waiters }: ResourceState): string {
+  if (holders.length + waiters.length === 0) return `${shown(name)} is free`;
   return [
-    shown(resource),
+    shown(name),
     ...holders.map((holder) => `  held by ${who(holder)}, ${modeOf(holder)}${timesOf(holder)}`),
     ...waiters.map(
       (waiter, index) => `  ${index + 1}. waits ${who(waiter)}, ${modeOf(waiter)}${waited(waiter)}`,
@@ -35,8 +35,9 @@ export function detailsOf({ resource, holders, waiters }: ResourceState): string
   ].join('\n');
 }
 
-function rowsOf({ resource, holders, waiters }: ResourceState): string[][] {
-  const name = shown(resource);
+function rowsOf(state: ResourceState): string[][] {
+  const { holders, waiters } = state;
+  const name = shown(state.name);
   const waiting = String(waiters.length);
   if (holders.length === 0) return [[name, '', '(free)', '', '', '', waiting]];
   return holders.map((holder, index) => [

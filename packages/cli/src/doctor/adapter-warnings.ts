@@ -1,8 +1,5 @@
-/** A warning that an adapter gave, as `process.emitWarning` takes it. */
-export interface AdapterWarning {
-  readonly code: string;
-  readonly message: string;
-}
+/** A warning that an adapter gave. */
+export type AdapterWarning = Error & { readonly code?: string };
 
 /**
  * Collects the warnings of the adapters in place of Node, which would print them. Gives a function that ends the collection and
@@ -12,9 +9,8 @@ export function collectWarnings(): () => Promise<readonly AdapterWarning[]> {
   const warnings: AdapterWarning[] = [];
   const printing = process.listeners('warning');
   process.removeAllListeners('warning');
-  const collect = (warning: Error & { readonly code?: string }): void => {
-    const { code = '', message } = warning;
-    if (code.startsWith('LOCKS_')) warnings.push({ code, message });
+  const collect = (warning: AdapterWarning): void => {
+    if (warning.code?.startsWith('LOCKS_') === true) warnings.push(warning);
     else for (const print of printing) print(warning);
   };
   process.on('warning', collect);

@@ -10,7 +10,7 @@ import { Etcd3 } from 'etcd3';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/exit-codes.ts';
 import { locksHere } from '../program.ts';
-import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
+import { diagnose, severities } from './diagnose.ts';
 
 const started: EtcdCluster[] = [];
 
@@ -72,20 +72,6 @@ describe('locks doctor on a cluster of etcd', () => {
     expect(await diagnose(url)).toEqual({ store: 'etcd', version, findings: [] });
   });
 
-  it('etcd/version: a member is older than what locks need', async () => {
-    const { version = '' } = (await members[0]?.status()) ?? {};
-    expect(severities(await diagnoseNeeding('etcd', version, url))).toEqual({});
-    const { findings } = await diagnoseNeeding('etcd', '99.1', url);
-    expect(findings).toEqual([
-      {
-        id: 'etcd/version',
-        severity: 'error',
-        what: `the server is etcd ${version}; the locks need 99.1 or newer`,
-        toDo: 'upgrade the server to 99.1 or newer',
-      },
-    ]);
-  });
-
   it('etcd/member-down: a member does not answer, whether it was named or not', async () => {
     const [first, ...others] = members;
     // The leader would take the locks with it for the time of an election.
@@ -125,6 +111,17 @@ describe('locks doctor on one member of etcd', () => {
     ({ url, members } = await start({ members: 1 }));
   });
   afterAll(stopAll);
+
+  it('etcd/layout: another version laid out the locks', async () => {
+    const client = new Etcd3(clientOptions({ hosts: members[0]?.url as string }));
+    try {
+      await client.put('locks///layout').value('2');
+      expect(severities(await diagnose(url))).toMatchObject({ 'etcd/layout': 'error' });
+    } finally {
+      await client.delete().key('locks///layout');
+      client.close();
+    }
+  });
 
   it('etcd/single-member: there is one member', async () => {
     expect(severities(await diagnose(url))).toEqual({ 'etcd/single-member': 'warning' });

@@ -1,10 +1,9 @@
 import { createLocks } from '@locks/core';
 import { mysqlBackend } from '@locks/mysql';
-import { type MariadbServer, startMariadb } from '@locks/test-servers';
+import { freePort, type MariadbServer, startMariadb } from '@locks/test-servers';
 import mysql from 'mysql2/promise';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { oldVersion } from '../../src/doctor/old-version.ts';
-import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
+import { diagnose, severities } from './diagnose.ts';
 
 /** A server that loses nothing. Each test finds it without tables. */
 let server: MariadbServer;
@@ -22,7 +21,7 @@ beforeEach(async () => {
 });
 
 async function makeTables(): Promise<void> {
-  await using locks = createLocks(mysqlBackend({ uri: server.url }));
+  await using locks = createLocks(mysqlBackend(server.url));
   await locks.lock('first').run(() => undefined);
 }
 
@@ -72,29 +71,10 @@ describe('locks doctor on MariaDB', () => {
     expect(severities(await diagnose(server.url))).toEqual({ 'mysql/privileges': 'error' });
   });
 
-  it('mysql/schema-newer: a newer version made the tables', async () => {
+  it.each([0, 99])('mysql/layout: another version, %d, made the tables', async (version) => {
     await makeTables();
-    await asAdmin("UPDATE locks.locks_meta SET value = 99 WHERE item = 'version'");
-    expect(severities(await diagnose(server.url))).toEqual({ 'mysql/schema-newer': 'error' });
-  });
-
-  it('mysql/version: the server is older than what locks need, or than what the tests ran on', async () => {
-    await makeTables();
-    expect(severities(await diagnoseNeeding('mariadb', '99.1', server.url))).toEqual({
-      'mysql/version': 'error',
-    });
-    const { findings } = await diagnoseSupporting('mariadb', '99.1', server.url);
-    expect(findings).toEqual([
-      expect.objectContaining({
-        id: 'mysql/version',
-        severity: 'warning',
-        toDo: 'upgrade the server to 99.1 or newer',
-      }),
-    ]);
-    // As servers write it.
-    expect(oldVersion('mysql', 'mariadb', '10.4.34-MariaDB')).toMatchObject({ severity: 'error' });
-    expect(oldVersion('mysql', 'mariadb', '10.6.23-MariaDB')).toMatchObject({ severity: 'warning' });
-    expect(oldVersion('mysql', 'mysql', '8.4.7')).toMatchObject({ severity: 'warning' });
+    await asAdmin(`UPDATE locks.locks_meta SET value = ${version} WHERE item = 'version'`);
+    expect(severities(await diagnose(server.url))).toEqual({ 'mysql/layout': 'error' });
   });
 
   it('mysql/trial: a table is not what this version made', async () => {
@@ -114,6 +94,27 @@ describe('locks doctor on MariaDB', () => {
     await withVariable(variable, value, async () => {
       expect(severities(await diagnose(server.url))).toEqual({ [id]: severity });
     });
+  });
+
+  it('mysql/galera: the server is a node of a Galera cluster', async () => {
+    const [listen, receive] = [await freePort(), await freePort()];
+    const node = await startMariadb({
+      args: [
+        '--innodb-flush-log-at-trx-commit=1',
+        '--wsrep-on=ON',
+        // The package `mariadb-server` of Debian brings it.
+        '--wsrep-provider=/usr/lib/galera/libgalera_smm.so',
+        '--wsrep-cluster-address=gcomm://',
+        '--wsrep-node-address=127.0.0.1',
+        `--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:${listen};ist.recv_addr=127.0.0.1:${receive}`,
+        '--binlog-format=ROW',
+      ],
+    });
+    try {
+      expect(severities(await diagnose(node.url))).toEqual({ 'mysql/galera': 'warning' });
+    } finally {
+      await node.stop();
+    }
   });
 
   it('mysql/connections: nearly all connections are in use', async () => {

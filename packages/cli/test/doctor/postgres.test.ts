@@ -13,7 +13,7 @@ import {
 } from '@locks/test-servers';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { folder } from '../program.ts';
-import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
+import { diagnose, severities } from './diagnose.ts';
 
 const DURABLE = { fsync: 'on', full_page_writes: 'on' };
 
@@ -56,7 +56,7 @@ async function withTables(): Promise<Database> {
 }
 
 async function makeTables(url: string): Promise<void> {
-  await using locks = createLocks(postgresLeaseBackend({ connectionString: url }));
+  await using locks = createLocks(postgresLeaseBackend(url));
   await locks.lock('first').run(() => undefined);
 }
 
@@ -121,41 +121,10 @@ describe('locks doctor on PostgreSQL', () => {
     expect(severities(await diagnose(url))).toEqual({});
   });
 
-  it('postgres/version: the server is older than what locks need', async () => {
-    const database = await withTables();
-    const [row] = await server.query('SHOW server_version');
-    const version = row?.['server_version']?.split(' ')[0] ?? '';
-    expect(severities(await diagnoseNeeding('postgres', version, database.url))).toEqual({});
-    const { findings } = await diagnoseNeeding('postgres', '99.1', database.url);
-    expect(findings).toEqual([
-      expect.objectContaining({
-        id: 'postgres/version',
-        severity: 'error',
-        what: expect.stringMatching(
-          new RegExp(`^the server is postgres ${version}.*need 99.1 or newer$`),
-        ) as string,
-      }),
-    ]);
-  });
-
-  it('postgres/version: the server is older than what the tests ran on', async () => {
-    const database = await withTables();
-    const { version = '', findings } = await diagnoseSupporting('postgres', '99.1', database.url);
-    expect(findings).toEqual([
-      {
-        id: 'postgres/version',
-        severity: 'warning',
-        what: expect.stringContaining(`postgres ${version}`) as string,
-        toDo: 'upgrade the server to 99.1 or newer',
-      },
-    ]);
-    expect(severities(await diagnoseSupporting('postgres', version, database.url))).toEqual({});
-  });
-
-  it('postgres/schema-newer: a newer version made the tables', async () => {
+  it('postgres/layout: a newer version made the tables', async () => {
     const database = await withTables();
     await database.query('UPDATE locks.schema_version SET version = 99');
-    expect(severities(await diagnose(database.url))).toEqual({ 'postgres/schema-newer': 'error' });
+    expect(severities(await diagnose(database.url))).toEqual({ 'postgres/layout': 'error' });
   });
 
   it('postgres/trial: what the tables need is gone', async () => {

@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { type RedisOptions, type RedisServer, startRedis, startReplicated } from '@locks/test-servers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { locks, locksHere, MAIN } from '../program.ts';
-import { oldVersion } from '../../src/doctor/old-version.ts';
-import { diagnose, diagnoseNeeding, severities } from './diagnose.ts';
+import { diagnose, severities } from './diagnose.ts';
 
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always'];
 /** The rights that docs/backends/redis.md names, with those of `list`, of `ping` and of the warning of eviction. */
@@ -44,9 +43,15 @@ describe('locks doctor on Redis', () => {
       code: 0,
       stdout: `redis ${version}: nothing would break locks or slow them\n`,
     });
-    // Nothing of what it tried is left, but for the tokens.
+    // Nothing of what it tried is left, but for the tokens and the marker of the layout.
     const keys = (await server.command('KEYS', '*')) as string[];
-    expect(keys.filter((key) => !key.startsWith('locks:token:'))).toEqual([]);
+    expect(keys.filter((key) => !key.startsWith('locks:token:'))).toEqual(['lock:{layout}']);
+  });
+
+  it.each(['0', '2'])('redis/layout: another version laid out the locks, %s', async (layout) => {
+    const server = await start();
+    await server.command('SET', 'lock:{layout}', layout);
+    expect(severities(await diagnose(server.url))).toEqual({ 'redis/layout': 'error' });
   });
 
   it('redis/eviction: keys may be evicted', async () => {
@@ -184,16 +189,5 @@ describe('locks doctor on Redis', () => {
   it('redis/trial: the server has no EVAL', async () => {
     const server = await start(['--rename-command', 'EVAL', '', '--rename-command', 'EVALSHA', '']);
     expect(severities(await diagnose(server.url))).toMatchObject({ 'redis/trial': 'error' });
-  });
-
-  it('redis/version: the server is older than what locks need', async () => {
-    const server = await start();
-    const { redis_version: version = '' } = await server.info('server');
-    expect(severities(await diagnoseNeeding('redis', version, server.url))).toEqual({});
-    expect(severities(await diagnoseNeeding('redis', '99.1', server.url))).toEqual({
-      'redis/version': 'error',
-    });
-    expect(oldVersion('redis', 'redis', '6.0.16')).toMatchObject({ id: 'redis/version' });
-    expect(oldVersion('redis', 'redis', '6.2')).toBeUndefined();
   });
 });

@@ -7,15 +7,14 @@ import { createLocks } from '@locks/core';
 import { sqliteBackend } from '@locks/sqlite';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import { networkFinding } from '../../src/doctor/sqlite.ts';
-import type { Diagnosis } from '../../src/doctor/finding.ts';
+import type { Diagnosis } from '@locks/core/doctor';
 import { folder, MAIN } from '../program.ts';
 import { diagnose, severities } from './diagnose.ts';
 
 /** A file with locks. */
 async function lockFile(): Promise<string> {
   const file = join(folder(), 'locks.db');
-  await using locks = createLocks(sqliteBackend({ path: file }));
+  await using locks = createLocks(sqliteBackend(file));
   await locks.lock('first').run(() => undefined);
   return file;
 }
@@ -36,7 +35,7 @@ function startOnAnotherMachine(file: string): ChildProcess {
     import { sqliteBackend } from '@locks/sqlite';
     import { createLocks } from '@locks/core';
     for (;;) {
-      const locks = createLocks(sqliteBackend({ path: process.argv[1] }));
+      const locks = createLocks(sqliteBackend(process.argv[1]));
       await locks.lock('other').run(() => undefined, { waitMs: 1_000 }).catch(() => undefined);
       await locks.close();
     }`;
@@ -83,12 +82,12 @@ describe('locks doctor on SQLite', () => {
     expect(await found(file)).toEqual({ 'sqlite/foreign-file': 'error' });
   });
 
-  it('sqlite/schema-newer: a newer version made the file', async () => {
+  it.each([0, 99])('sqlite/layout: another version, %d, made the file', async (version) => {
     const file = await lockFile();
     const db = new DatabaseSync(file);
-    db.exec('PRAGMA user_version = 99');
+    db.exec(`PRAGMA user_version = ${version}`);
     db.close();
-    expect(await found(file)).toEqual({ 'sqlite/schema-newer': 'error' });
+    expect(await found(file)).toEqual({ 'sqlite/layout': 'error' });
   });
 
   it('sqlite/trial: a table is gone', async () => {
@@ -128,18 +127,6 @@ describe('locks doctor on SQLite', () => {
     db.exec('BEGIN IMMEDIATE');
     expect(await found(file)).toEqual({ 'sqlite/busy': 'error' });
     db.close();
-  });
-
-  it('sqlite/network-file-system: by the number of the file system', () => {
-    expect(networkFinding('/mnt', 0x6969)).toMatchObject({
-      id: 'sqlite/network-file-system',
-      severity: 'error',
-    });
-    // ext4 and tmpfs.
-    expect([networkFinding('/mnt', 0xef53), networkFinding('/mnt', 0x01021994)]).toEqual([
-      undefined,
-      undefined,
-    ]);
   });
 
   it.runIf(isLinuxRoot)(

@@ -4,7 +4,7 @@ import { type ZooKeeperServer, startZookeeper, startZookeeperEnsemble } from '@l
 import { zookeeperBackend } from '@locks/zookeeper';
 import { createLocks } from '@locks/core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { diagnose, diagnoseNeeding, diagnoseSupporting, severities } from './diagnose.ts';
+import { diagnose, severities } from './diagnose.ts';
 
 /** Of all tests that need no settings of their own. */
 let server: ZooKeeperServer;
@@ -30,7 +30,7 @@ interface AclClasses {
 }
 
 interface Client {
-  readonly CreateMode: { readonly EPHEMERAL: number };
+  readonly CreateMode: { readonly EPHEMERAL: number; readonly PERSISTENT: number };
   createClient(address: string): {
     once(event: 'connected', listener: (value: unknown) => void): void;
     connect(): void;
@@ -44,11 +44,10 @@ async function closeTree(): Promise<void> {
   const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as AclClasses;
   const rights = [new ACL(Permission.ALL, new Id('digest', digestOf('owner', 'secret')))];
   const locks = createLocks(
-    zookeeperBackend({
-      servers: server.address,
+    zookeeperBackend(server.address, {
       path: '/closed',
       acl: rights,
-      prepare: (client) => client.addAuthInfo('digest', Buffer.from('owner:secret')),
+      setUpClient: (client) => client.addAuthInfo('digest', Buffer.from('owner:secret')),
     }),
   );
   await (await locks.lock('first').acquire()).release();
@@ -76,25 +75,6 @@ describe('locks doctor on ZooKeeper', () => {
     });
   });
 
-  it('zookeeper/version: the server is older than what locks need', async () => {
-    const url = `zookeeper://${server.address}`;
-    const { version = '', findings } = await diagnoseNeeding('zookeeper', '99.1', url);
-    expect(version).toMatch(/^3\.\d+/);
-    expect(findings).toContainEqual({
-      id: 'zookeeper/version',
-      severity: 'error',
-      what: `the server is zookeeper ${version}; the locks need 99.1 or newer`,
-      toDo: 'upgrade the server to 99.1 or newer',
-    });
-    expect(severities(await diagnoseNeeding('zookeeper', version, url))).toEqual({
-      'zookeeper/standalone': 'warning',
-    });
-    expect(severities(await diagnoseSupporting('zookeeper', '99.1', url))).toEqual({
-      'zookeeper/standalone': 'warning',
-      'zookeeper/version': 'warning',
-    });
-  });
-
   it.each([
     [{ 'zookeeper/session-timeout': 'error' }, ['maxSessionTimeout=4000']],
     [{ 'zookeeper/session-timeout': 'warning' }, ['minSessionTimeout=20000']],
@@ -105,6 +85,25 @@ describe('locks doctor on ZooKeeper', () => {
     expect(severities(await diagnose(`zookeeper://${own.address}`))).toEqual({
       'zookeeper/standalone': 'warning',
       ...expected,
+    });
+  });
+
+  it('zookeeper/layout: another version laid out the locks', async () => {
+    const { createClient, CreateMode } = createRequire(import.meta.url)('node-zookeeper-client') as Client;
+    const client = createClient(server.address);
+    const connected = new Promise((resolve) => client.once('connected', resolve));
+    client.connect();
+    await connected;
+    for (const path of ['/newer', '/newer/::layout']) {
+      const made = new Promise((resolve) => client.create(path, CreateMode.PERSISTENT, resolve));
+      expect(await made).toBeNull();
+    }
+    client.close();
+    // A marker without a number is none that this version has written.
+    expect(
+      severities(await diagnose(`zookeeper://${server.address}`, { args: ['--prefix', '/newer'] })),
+    ).toMatchObject({
+      'zookeeper/layout': 'error',
     });
   });
 

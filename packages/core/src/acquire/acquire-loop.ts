@@ -7,14 +7,16 @@ import { describe } from '../errors.ts';
 import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish } from '../events.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
-import { endOf, type LeaseState, type Validity } from '../lifetime/lease-state.ts';
-import { renewalStatusOf } from '../lifetime/renewal-status.ts';
+import type { LeaseState, Validity } from '../lifetime/lease-state.ts';
+import { ownLeaseInTheWay } from '../scope/context.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
-import { fullError } from './full-error.ts';
+import { isAged, renewAged } from './aged-grant.ts';
+import { queueFullError } from './queue-full-error.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
+import { selfWaitError } from './self-wait-error.ts';
 import { timeoutError } from './timeout-error.ts';
 import { grantFault } from './validate-grant.ts';
 
@@ -24,8 +26,6 @@ const FIRST_BACKOFF_MS = 20;
 const LONGEST_BACKOFF_MS = 1_000;
 /** Hints that come faster than this without a grant are slowed down: no store is polled in a tight loop. */
 const MIN_RETRY_MS = 2;
-/** Share of its ttl that a lease granted after a wait must have left at delivery; with less, it is renewed first. */
-const SHARE_AT_GRANT = 2 / 3;
 /** Error message for an abandoned grant. */
 export const USELESS_GRANT = 'the grant arrived lost, or when its time was over';
 
@@ -90,8 +90,15 @@ export class AcquireLoop {
     this.#enqueue = enqueue;
     this.#storeHasQueue = core.backend.capabilities.order !== 'none';
     this.#usesLocalQueue = this.#enqueue && !this.#storeHasQueue && !options.steal;
-    const limitMs = enqueue ? waitMs : attemptLimitMs(waitMs, ttlMs);
-    this.#call = new CallContext(core.deadlines, startedAt + limitMs, signal);
+    const limitMs = enqueue ? waitMs : attemptLimitMs(core.answerMs, ttlMs);
+    this.#call = new CallContext(
+      core.deadlines,
+      startedAt + limitMs,
+      signal,
+      undefined,
+      undefined,
+      startedAt,
+    );
     const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
     this.#request = {
       ...request,
@@ -121,15 +128,19 @@ export class AcquireLoop {
         if (step === ATTEMPT) {
           const admitted = attempts.enter(this.#call);
           if (admitted !== true && !(await admitted)) throw this.#abandonAndMakeError();
-          step = await this.#attempt();
-          attempts.leave();
+          try {
+            step = await this.#attempt();
+          } finally {
+            attempts.leave();
+          }
           continue;
         }
         switch (step?.status) {
           case 'granted': {
             const { grant }: { grant: Grant } = step;
-            const isAged = this.#contendedAs !== undefined && this.#isAged(grant);
-            const lease = isAged ? await this.#renewAndAccept(grant) : this.#accept(grant);
+            const hasWaited = this.#contendedAs !== undefined;
+            const aged = isAged(this.#core, grant, this.#options.ttlMs, hasWaited);
+            const lease = aged ? await this.#renewAndAccept(grant, hasWaited) : this.#accept(grant, grant);
             if (lease !== undefined) return lease;
             this.#abandonUseless();
             step = await this.#wait(() => this.#backOff());
@@ -152,7 +163,7 @@ export class AcquireLoop {
           case 'full': {
             // Where every attempt was answered, the store knows nothing of this id.
             if (this.#failures === 0 && this.#contendedAs === undefined) this.#sent = false;
-            throw this.#abandonAndMakeError(fullError(this.#core, this.#request));
+            throw this.#abandonAndMakeError(queueFullError(this.#core, this.#request, step.because));
           }
           case 'conflict':
             // A conflict is final also after a wait: the limit that this id queued for was known at that time.
@@ -189,7 +200,7 @@ export class AcquireLoop {
   }
 
   /** Turns a grant into a lease; `undefined` where the grant is of no use. */
-  #accept(grant: Grant, validity: Validity = grant): LeaseState | undefined {
+  #accept(grant: Grant, validity: Validity): LeaseState | undefined {
     const core = this.#core;
     const now = core.clock.now();
     const fault = grantFault(grant, this.#request.acquisitionId, core.backend.capabilities, now);
@@ -212,31 +223,12 @@ export class AcquireLoop {
     this.#renewId();
   }
 
-  /**
-   * Whether a lease granted after a wait has too little time left. A message proves nothing about time: the lease that it
-   * grants may be old, or look so.
-   */
-  #isAged(grant: Grant): boolean {
-    const { capabilities } = this.#core.backend;
-    if (capabilities.tenure === 'session') return false;
+  /** Renews an aged lease before it is delivered. */
+  async #renewAndAccept(grant: Grant, hasWaited: boolean): Promise<LeaseState | undefined> {
     const { ttlMs } = this.#options;
-    const { countedFrom = 0, validForMs = ttlMs } = (grant ?? {}) as Partial<Grant>;
-    return endOf(countedFrom, validForMs) - this.#core.clock.now() < ttlMs * SHARE_AT_GRANT;
-  }
-
-  /** Renews a hand-off before it is delivered: its holder gets the whole ttl, counted from here (docs/spec.md §1.4). */
-  async #renewAndAccept(grant: Grant): Promise<LeaseState | undefined> {
-    const { backend, clock } = this.#core;
-    const { ttlMs } = this.#options;
-    const countedFrom = clock.now();
-    // The renewal does not end at the acquire's deadline: reaching that one means a wait in vain, not a failure of the store
-    // (docs/spec.md §7.5).
-    const renewal = { now: () => clock.now(), deadline: countedFrom + ttlMs };
-    const answer = await this.#call.answerOf(() => backend.renew([{ grant, ttlMs }], renewal));
+    const validities = await renewAged(this.#core, [{ grant, ttlMs }], this.#call, hasWaited);
     if (this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
-    const renewalStatus = renewalStatusOf(answer, 0);
-    if (renewalStatus.status !== 'held') return undefined;
-    return this.#accept(grant, { countedFrom, validForMs: renewalStatus.validForMs ?? ttlMs });
+    return validities && this.#accept(grant, validities[0] ?? grant);
   }
 
   /** Waits for the turn among the waiters of this process, where the store keeps no queue; then calls `wait`. */
@@ -267,9 +259,9 @@ export class AcquireLoop {
     const startedAt = clock.now();
     const pollAt = retryAfterMs === undefined ? Number.POSITIVE_INFINITY : startedAt + pollMs;
     const request = this.#request;
-    // The wait has a call of its own: the backend must stop waiting also when only the next poll is due.
+    // The wait has a call of its own: the backend must stop waiting also when only the next poll is due, which is no verdict.
     const { deadline, userSignal } = this.#call;
-    const wait = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal);
+    const wait = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal, undefined, pollAt);
     const answer = await wait.answerOf(
       () => backend.awaitTurn?.(request, wait),
       (late) => {
@@ -318,6 +310,7 @@ export class AcquireLoop {
     const { deadlines, holderQueries } = this.#core;
     const { resource, acquisitionId } = this.#request;
     this.#contendedAs = acquisitionId;
+    this.#refuseToWaitForItself();
     const { deadline } = this.#call;
     if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
       // The query is sent shortly before the deadline, so that it does not prolong the wait.
@@ -334,6 +327,15 @@ export class AcquireLoop {
     };
     const { waitedMs } = this.#waited();
     publish('locks:contended', { ...this.#identity(), waitedMs, waits: this.#enqueue, lookUpHolders });
+  }
+
+  /** Refuses a wait that cannot end before the waiting code has: a lease whose `run` is around it is in the way. */
+  #refuseToWaitForItself(): void {
+    const { resource, mode, adopts } = this.#request;
+    if (!this.#enqueue || adopts !== undefined) return;
+    const inTheWay = ownLeaseInTheWay(this.#core, resource, mode);
+    if (inTheWay === undefined) return;
+    throw this.#abandonAndMakeError(selfWaitError(this.#core, resource, inTheWay.grant.request.mode, mode));
   }
 
   /** Takes a fresh acquisition id: a given-up id is never used again (docs/spec.md §2.2). */

@@ -4,6 +4,8 @@ import { CLOSED } from '../call/call-deadlines.ts';
 import { Failure } from '../call/failure.ts';
 import { mustBe, quote } from '../errors.ts';
 import { LeaseHandle } from '../lease/lease-handle.ts';
+import { notOwnLease } from '../lease/not-own-lease.ts';
+import { releaseQuietly } from '../lease/release-quietly.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { currentCaller } from '../scope/context.ts';
@@ -17,7 +19,7 @@ import { interruptionFromOutside } from './interruption-error.ts';
  * Resolves with `undefined` when the implicit scope closed first, so that the caller acquires as a stranger; or, with `single`,
  * when another child has the turn.
  *
- * @throws LockError `LOCK_REENTRANT`, `LOCK_TIMEOUT`, `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_INVALID_ARGUMENT`
+ * @throws LockError `LOCK_REENTRANT`, `LOCK_TIMEOUT`, `LOCK_CONTENDED`, `LOCK_LOST`, `LOCK_NOT_HELD`, `LOCK_INVALID_ARGUMENT`
  */
 export async function enterScope(
   core: ManagerCore,
@@ -40,7 +42,7 @@ export async function enterScope(
 
 function scopeOf(core: ManagerCore, name: string, within: unknown): Scope {
   const handle = LeaseHandle.of(within);
-  if (handle === undefined) throw mustBe('within', 'a lease of this copy of @locks/core', within);
+  if (handle === undefined) throw notOwnLease('within', within);
   if (handle.core !== core) throw mustBe('within', 'a lease of this lock manager', within);
   if (handle.name !== name) throw mustBe('within', `a lease on ${quote(name)}`, handle.name);
   if (handle.isReleased) throw notHeld(core, name);
@@ -107,7 +109,7 @@ async function waitForTurn(
   const outside = interruptionFromOutside(core, name, context);
   if (outside !== undefined) throw outside.reason;
   throw core.error(
-    'LOCK_TIMEOUT',
+    options.waitMs > 0 ? 'LOCK_TIMEOUT' : 'LOCK_CONTENDED',
     `Gave up on ${quote(name)} after ${Math.round(core.now() - startedAt)} ms: another branch of the same scope has ` +
       'the turn. A branch that calls itself again passes the lease it was given as within.',
     name,
@@ -118,5 +120,5 @@ async function waitForTurn(
 function leaveAgain(core: ManagerCore, entry: ScopeEntry): void {
   if (entry.status !== 'entered') return;
   // The turn is left through a handle: if all other handles were released already, this one releases the lease.
-  void new LeaseHandle(core, entry.scope.lease, entry.scope)[Symbol.asyncDispose]();
+  void releaseQuietly(new LeaseHandle(core, entry.scope.lease, entry.scope));
 }

@@ -5,8 +5,9 @@ import type { ResolvedOptions } from '../options.ts';
 import type { HolderQuery } from '../waiting/holder-query.ts';
 
 /**
- * The `LOCK_TIMEOUT` error. Its message names the holders. When this process is one of them, it says what nesting needs;
- * otherwise, that a wait shorter than the ttl does not outlive a crashed holder.
+ * `LOCK_TIMEOUT` where the acquire waited, `LOCK_CONTENDED` where it does not wait. The message names the holders. When this process is
+ * one of them, most often another call of it was busy; code that waits for a `run` around it has got `LOCK_REENTRANT` before, where core can see that. A wait shorter than the ttl does not
+ * outlive a crashed holder.
  *
  * @param waiting - the options of an acquire that waited; absent for a single attempt
  */
@@ -17,30 +18,38 @@ export function timeoutError(
   query: HolderQuery | undefined,
   waiting?: ResolvedOptions,
 ): LockError {
+  const { ttl } = core.backend.capabilities;
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
   const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.`];
   if (query?.isHeldHere) {
     parts.push(
-      'This process holds it itself. If the waiting code runs inside the holding code, it waits for itself: ' +
-        'pass { within: lease }, or make the lock with { reentrant: true } and use run inside run.',
+      'Another call of this process holds it: wait for longer, or hold it for less. ' +
+        'Only code that runs while its own caller holds the lock passes { within: lease }.',
     );
-  } else if (isUnobserved(core, query)) {
+  }
+  if (isUnobserved(core, query)) {
     parts.push(
-      `${core.backend.name} tells no time: a dead holder ends for who has seen it unchanged for its ttl. ` +
-        'Wait for longer than that, or give the backend a clock.',
+      "The expiry of this backend is 'observed': a dead holder's lock is free only for a process that has seen it unchanged for its whole " +
+        "ttl. Wait for longer than that, or use the store's clock: expiry 'clock', in all processes.",
     );
-  } else if (waiting !== undefined && mayHaveCrashed(core, query) && waiting.waitMs < waiting.ttlMs) {
+  } else if (
+    waiting !== undefined &&
+    mayHaveCrashed(core, query) &&
+    waiting.waitMs < waiting.ttlMs + (ttl.marginMs ?? 0)
+  ) {
+    const margin = ttl.marginMs === undefined ? '' : ` and ${ttl.marginMs} ms for the store's clock`;
     parts.push(
-      'A crashed holder keeps it for up to its ttl, and this wait was shorter: ' +
+      `A crashed holder keeps it for up to its ttl${margin}, and this wait was shorter: ` +
         `waitMs ${waiting.waitMs}, ttlMs ${waiting.ttlMs}.`,
     );
   }
-  return core.error('LOCK_TIMEOUT', parts.join(' '), resource);
+  return core.error(waiting === undefined ? 'LOCK_CONTENDED' : 'LOCK_TIMEOUT', parts.join(' '), resource);
 }
 
-/** Whether a dead holder can be in the way until its ttl is over: a session ends without regard to the ttl. */
+/** Whether a dead holder can be in the way until its ttl is over: a session, and a foreign key without an end, has none. */
 function mayHaveCrashed(core: ManagerCore, query: HolderQuery | undefined): boolean {
-  return core.backend.capabilities.tenure === 'lease' && query?.holders?.length !== 0;
+  const ends = query?.holders?.some(({ expiresInMs }) => expiresInMs !== undefined) ?? true;
+  return core.backend.capabilities.tenure === 'lease' && ends;
 }
 
 /** Whether this process cannot know yet that a holder is dead. */

@@ -6,14 +6,17 @@ export {
   PRIORITIES,
   type Priority,
 } from './connection-queue.ts';
+export { abortSignal } from './abort-signal.ts';
 export {
   matching,
   milliseconds,
+  nearest,
   oneOf,
   optional,
   type OptionReader,
   type OptionsRead,
   type OptionTable,
+  readClient,
   readOptions,
   text,
   wholeNumber,
@@ -21,18 +24,29 @@ export {
 export { type LocalWaiter, LocalWaiters, type LocalWaitersOptions } from './local-waiters.ts';
 export { areInConflict, Capacity } from './modes.ts';
 export {
-  type OnceRecord,
+  type SlotStore,
+  type SlotAnswer,
   readSlotEntry,
   refuseNewerSlotEntry,
   type SlotEntry,
   slotEntryText,
-} from './once-record.ts';
+} from './slot-store.ts';
 export type { ResultStore } from './result-store.ts';
-export { closedError, refuseAfterClose } from './refuse-after-close.ts';
+export { clientClosedError, closedError, refuseAfterClose } from './refuse-after-close.ts';
+export { TimeBudget } from './time-budget.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
+export { shareListener } from './shared-listener.ts';
+export {
+  type LayoutMarker,
+  type LayoutRemedies,
+  StoreLayout,
+  StoreLayoutError,
+  type StoreLayoutErrorCode,
+} from './store-layout.ts';
 export { TurnWait } from './turn-wait.ts';
 export { checkBackend } from './validate.ts';
 export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 export { CombinedClock } from '../lifetime/clock.ts';
 export { renewalStatusOf } from '../lifetime/renewal-status.ts';
 export { invalidArgument, mustBe } from '../errors.ts';
+export { OWN_LOCK, OWN_NAMES } from '../names.ts';

@@ -1,4 +1,4 @@
-import { invalidArgument, mustBe, quote } from '../errors.ts';
+import { describe, invalidArgument, type LockError, mustBe, quote } from '../errors.ts';
 
 /**
  * Reads one option: gives its value, or throws `LOCK_INVALID_ARGUMENT`.
@@ -50,9 +50,12 @@ export function readOptions<const T extends OptionTable<T>>(
   table: T,
   elsewhere: Readonly<Record<string, string>> = {},
 ): OptionsRead<T> {
-  const options = given === undefined ? {} : asOptions(caller, given);
+  const options = given === undefined ? {} : asOptions(caller, given, table);
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(table, name)) throw unknownOption(caller, name, Object.keys(table), elsewhere);
+    if (Object.hasOwn(table, name)) continue;
+    // An object of a class in place of the options, such as a client, has properties that nobody misspelt.
+    if (!isPlain(options)) throw notOptions(caller, given, table);
+    throw unknownOption(caller, name, Object.keys(table), elsewhere);
   }
   const read: Record<string, unknown> = {};
   // Every option is read once: a getter may give another value the second time.
@@ -120,15 +123,67 @@ export function matching<T>(allowed: string, accepts: (value: unknown) => value 
   };
 }
 
+/**
+ * Checks the first argument of a public function that takes what the application has opened, and then options.
+ *
+ * @param caller - the name of the function with parentheses: every message begins with it
+ * @param name - what the function calls its first argument: `client`
+ * @param allowed - the continuation of "must be" in messages
+ * @throws LockError `LOCK_INVALID_ARGUMENT`, which says what comes first where options came
+ */
+export function readClient<T>(
+  caller: string,
+  name: string,
+  given: unknown,
+  allowed: string,
+  accepts: (value: unknown) => value is T,
+): T {
+  if (accepts(given)) return given;
+  const isOptions = typeof given === 'object' && given !== null && isPlain(given);
+  const hint = isOptions
+    ? ` It comes first, and the options second: ${caller.slice(0, -1)}${name}, { … }).`
+    : '';
+  throw invalidArgument(`${caller}: the ${name} must be ${allowed}, not ${describe(given)}.${hint}`);
+}
+
 /** Refuses arguments that are no options: an object in a wrong place would be one without any known option. */
-function asOptions(caller: string, given: unknown): Readonly<Record<string, unknown>> {
+function asOptions(
+  caller: string,
+  given: unknown,
+  table: OptionTable<object>,
+): Readonly<Record<string, unknown>> {
   if (typeof given === 'object' && given !== null && !Array.isArray(given)) {
-    const prototype: unknown = Object.getPrototypeOf(given);
-    // A plain object of any realm has a prototype that has none. An instance of a class may hold options as its properties.
-    const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
-    if (isPlain || Object.keys(given).length > 0) return given as Record<string, unknown>;
+    // An instance of a class may hold options as its properties.
+    if (isPlain(given) || Object.keys(given).length > 0) return given as Record<string, unknown>;
   }
-  throw mustBe(`${caller}: the options`, 'a plain object', given);
+  throw notOptions(caller, given, table);
+}
+
+/** Whether an object is no instance of a class: a plain object of any realm has a prototype that has none. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** The refusal of what is no options object. Where it is the value of an option, such as a client, the message names that option. */
+function notOptions(caller: string, given: unknown, table: OptionTable<object>): LockError {
+  const readers: [string, OptionReader<unknown>][] = Object.entries(table);
+  const isValue = typeof given === 'string' || typeof given === 'object' || typeof given === 'function';
+  const meant = isValue && readers.find(([, read]) => accepts(read, given) && !accepts(read, NO_VALUE));
+  const hint = meant ? ` Pass { ${meant[0]} } with it.` : '';
+  return invalidArgument(`${caller}: the options must be a plain object, not ${describe(given)}.${hint}`);
+}
+
+/** A value that only readers accept which check nothing. */
+const NO_VALUE = Symbol('no value');
+
+function accepts(read: OptionReader<unknown>, value: unknown): boolean {
+  try {
+    read(value, '');
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function unknownOption(
@@ -146,8 +201,8 @@ function unknownOption(
   );
 }
 
-/** The option that is most similar to a misspelt name, if one is similar enough. */
-function nearest(name: string, known: readonly string[]): string | undefined {
+/** The word that is most similar to a misspelt one, if one is similar enough. */
+export function nearest(name: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = 3;
   for (const candidate of known) {
@@ -164,5 +219,8 @@ function differingPart(one: string, other: string): number {
   while (head < shorter && one[head] === other[head]) head += 1;
   let tail = 0;
   while (tail < shorter - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
-  return Math.max(one.length, other.length) - head - tail;
+  const differing = Math.max(one.length, other.length) - head - tail;
+  const isSwap = differing === 2 && one[head] === other[head + 1] && one[head + 1] === other[head];
+  // Two letters in the wrong order are one mistake.
+  return isSwap ? 1 : differing;
 }

@@ -14,11 +14,21 @@ const CALLS = [
   'inspect',
   'forceRelease',
   'ping',
+  'prepare',
 ] as const;
 
 /** The refusal of a call on a backend that was closed (docs/spec.md §12.6). */
 export function closedError(backend: string): LockError {
   return new LockError('LOCK_CLOSED', `The backend ${backend} is closed: make a new one.`, { backend });
+}
+
+/** The refusal of a call through a client that the application closed (docs/spec.md §12.8). */
+export function clientClosedError(backend?: string, resource?: string): LockError {
+  return new LockError(
+    'LOCK_CLOSED',
+    'The client of the locks was closed before locks.close(). Close the locks first, and the client after them.',
+    { backend, lockName: resource },
+  );
 }
 
 /**

@@ -1,4 +1,5 @@
 import { messageOf } from '../errors.ts';
+import { BudgetTimer, TimeBudget } from './time-budget.ts';
 
 /** The longest delay of `setTimeout` in milliseconds, some 24.8 days: a longer one is taken for 1 ms, and fires at once. */
 export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
@@ -18,8 +19,12 @@ export class NoAnswerError extends Error {
 }
 
 /**
- * Resolves as `work` does, or as `late()` when `work` takes longer than `limitMs` milliseconds; `Infinity` sets no limit. Late
- * work goes on, and its failure is no unhandled rejection. The timer keeps the process alive: somebody waits for the outcome.
+ * Resolves as `work` does, or as `late()` when `work` takes longer than `limit`; `Infinity` sets no limit. Late work goes on, and its
+ * failure is no unhandled rejection. The timer keeps the process alive: somebody waits for the outcome.
+ *
+ * The time for which the event loop stood still does not count, and what has arrived is read before `late` is called.
+ *
+ * @param limit - in milliseconds, or what is left of a budget on `performance.now()` that several works share
  *
  * @example
  * ```ts
@@ -31,22 +36,23 @@ export class NoAnswerError extends Error {
  */
 export async function withTimeLimit<T, L>(
   work: Promise<T>,
-  limitMs: number,
+  limit: number | TimeBudget,
   late: () => L | Promise<L>,
 ): Promise<T | L> {
+  const budget = typeof limit === 'number' ? new TimeBudget(performance.now(), limit) : limit;
   // A limit of more than 24 days is none.
-  if (limitMs > MAX_TIMEOUT_MS) return work;
-  let timer: NodeJS.Timeout | undefined;
+  if (budget.endsAt - performance.now() > MAX_TIMEOUT_MS) return work;
+  let timer: BudgetTimer | undefined;
   const timeout = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, limitMs), LATE);
+    timer = new BudgetTimer(budget, () => resolve(LATE));
   });
-  const first = await Promise.race([work, timeout]).finally(() => clearTimeout(timer));
+  const first = await Promise.race([work, timeout]).finally(() => timer?.clear());
   return first === LATE ? late() : first;
 }
 
 const LATE = Symbol('late');
 
-/** Rejects with a {@link NoAnswerError} when `work` takes longer than `limitMs` milliseconds. */
+/** Rejects with a {@link NoAnswerError} when `work` takes longer than `limitMs` milliseconds, as {@link withTimeLimit} counts them. */
 export function answerWithin<T>(work: Promise<T>, limitMs: number): Promise<T> {
   return withTimeLimit(work, limitMs, () => Promise.reject(new NoAnswerError(limitMs)));
 }

@@ -50,7 +50,7 @@ export type LockMode =
 /**
  * Why a lease was lost.
  *
- * - `expired`: its time was over without a renewal (manual renewal, `maxHoldMs`, a stalled process).
+ * - `expired`: its time was over without a renewal (manual renewal, `maxHoldMs`, a stalled process), or its `maxHoldMs` in a session.
  * - `unconfirmed`: its time was over while renewals got no clear answer.
  * - `taken-over`: another acquisition holds the lock, by the store's answer.
  * - `force-released`: the store no longer has it (`forceRelease`, a deleted key, lost data).
@@ -71,7 +71,7 @@ export type BackendFeature =
   | 'waiters'
   | 'force-release'
   | 'steal'
-  | 'hand-over'
+  | 'transfer'
   | 'max-waiters'
   | 'many';
 
@@ -80,9 +80,10 @@ export interface BackendCapabilities {
   /** How the lock of a crashed holder ends: `lease`, by its ttl; `session`, with the client's session. */
   readonly tenure: 'lease' | 'session';
   /**
-   * How the hold of a dead holder ends, for tenure `lease`. `clock`, the default: by a clock that all clients share, most often the
-   * store's. `observed`: for each client once it has seen the hold without a renewal for its ttl. A client that lives or waits for
-   * less never outlives a dead holder; the message of `LOCK_TIMEOUT` says so.
+   * How the hold of a dead holder ends, for tenure `lease`. `clock`, the default: for every client, also for one that has just come, by a
+   * clock that all share, most often the store's; declared where the store has several, which may be apart. `observed`: for each client
+   * once it has seen the hold without a renewal for its ttl. A client that lives or waits for less never outlives a dead holder; the message of
+   * `LOCK_TIMEOUT` says so.
    */
   readonly expiry?: 'clock' | 'observed';
   /** The clients that share the store: those of one process, one host, or a network. */
@@ -101,8 +102,16 @@ export interface BackendCapabilities {
   readonly cohort?: { readonly turns: number; readonly withinMs: number };
   /** `durable`: tokens rise through a crash of the store. `volatile`: they may go back, as the backend's page says. */
   readonly fencing: 'durable' | 'volatile' | 'none';
-  /** The shortest ttl and the step to which core rounds a ttl up, in milliseconds. */
-  readonly ttl: { readonly minMs: number; readonly stepMs: number };
+  /**
+   * The shortest ttl and the step to which core rounds a ttl up, in milliseconds; and how long after its ttl the lock of a dead holder may
+   * still be refused, where its end is known less exactly.
+   */
+  readonly ttl: {
+    readonly minMs: number;
+    readonly stepMs: number;
+    /** In milliseconds. @defaultValue 0 */
+    readonly marginMs?: number;
+  };
   /** The optional abilities that the backend has. */
   readonly features: readonly BackendFeature[];
 }
@@ -125,7 +134,7 @@ export interface AcquireRequest {
    */
   readonly steal?: true;
   /**
-   * Feature `hand-over`, mode `exclusive`: the id of another acquisition. In one step end its hold and grant it to this request,
+   * Feature `transfer`, mode `exclusive`: the id of another acquisition. A transfer and an adoption send it. In one step end its hold and grant it to this request,
    * ahead of the queue, which keeps its order behind it. Contended where that acquisition does not hold exclusively: then nothing
    * was granted and nothing queued. `enqueue` is false.
    */
@@ -142,8 +151,9 @@ export interface Call {
   /** Core's clock in milliseconds: use it for `countedFrom`, never `Date.now()`. */
   now(): number;
   /**
-   * The time on the clock of `now` after which core ignores the answer. May be `Infinity`. A backend that repeats something by
-   * itself, for example after a lost compare-and-swap, ends by then and rejects.
+   * The time on the clock of `now` after which core ignores the answer. May be `Infinity`. It moves when the event loop stood still: a
+   * backend reads it when it needs it. A backend that repeats something by itself, for example after a lost compare-and-swap, ends by
+   * then and rejects.
    */
   readonly deadline: number;
   /**
@@ -188,8 +198,10 @@ export type Attempt =
       readonly retryAfterMs?: number;
     }
   | {
-      /** As many wait as the request's `maxWaiters`: nothing was granted and nothing queued. */
+      /** As many wait as the request's `maxWaiters`, or as the store has room for: nothing was granted and nothing queued. */
       readonly status: 'full';
+      /** What the store says of its room, as a part of a sentence. @defaultValue the limit is that of the request */
+      readonly because?: string;
     }
   | Conflict;
 
@@ -250,7 +262,7 @@ export interface Waiter {
 /** The holders and waiters of a lock. */
 export interface ResourceState {
   /** The name of the lock. */
-  readonly resource: string;
+  readonly name: string;
   /** The holders; empty when the lock is free. */
   readonly holders: readonly Holder[];
   /** The waiters in their order, where the backend has the feature `waiters`; else empty. */
@@ -364,6 +376,13 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   forceRelease?(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]>;
 
   /**
+   * Makes, or migrates, what the store needs before the first lock, and what `once` and `coalesce` keep beside it: for `prepare()` of the
+   * manager. Idempotent, also where several processes call it at once. `call.deadline` is `Infinity`, since a migration takes its time;
+   * it ends soon after `call.signal` aborts. Without this method there is nothing to make.
+   */
+  prepare?(call: Call): Promise<void>;
+
+  /**
    * Resolves when the store has answered, on the connection that the other calls use: the cheapest round trip to the store
    * itself. Without this method core inspects a resource.
    */
@@ -375,6 +394,12 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
    * which waits.
    */
   connectionError?(request?: AcquireRequest): unknown;
+
+  /**
+   * Whether the application has closed the client that the backend was given: no call can succeed any more. Core asks when a call
+   * failed, and twice a second while somebody waits; it then ends waits, and rejects calls, with `LOCK_CLOSED`.
+   */
+  readonly isClientClosed?: (() => boolean) | undefined;
 
   /** Whether the same call may succeed if repeated: a lost connection yes, a wrong password no. */
   isRetryable(error: unknown): boolean;

@@ -6,7 +6,9 @@ const METHODS = ['attempt', 'abandon', 'renew', 'release', 'inspect', 'isRetryab
 const OPTIONAL_METHODS = {
   awaitTurn: undefined,
   ping: undefined,
+  prepare: undefined,
   connectionError: undefined,
+  isClientClosed: undefined,
   list: ['the feature', 'list'],
   forceRelease: ['the feature', 'force-release'],
   attemptMany: ['the feature', 'many'],
@@ -22,7 +24,7 @@ const CHOICES = {
 };
 const LISTS = {
   modes: ['exclusive', 'shared', 'permit'],
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
 };
 
 /**
@@ -33,10 +35,12 @@ const LISTS = {
 export function checkBackend(value: unknown): LockBackend {
   const backend = (value ?? {}) as Partial<LockBackend>;
   if (backend.spec !== 'locks-backend/1') {
-    throw invalidArgument(
-      `createLocks() takes a backend with spec 'locks-backend/1', not ${describe(value)} with spec ` +
-        `${describe(backend.spec)}. A client must be wrapped: redisBackend(client).`,
-    );
+    const spec = backend.spec === undefined ? '' : ` with spec ${describe(backend.spec)}`;
+    const isObject = typeof value === 'function' || (typeof value === 'object' && value !== null);
+    const how = isObject
+      ? 'A client must be wrapped: redisBackend(client)'
+      : 'For example: createLocks(redisBackend(client))';
+    throw invalidArgument(`createLocks() takes a backend, not ${describe(value)}${spec}. ${how}.`);
   }
   const faults = faultsOf(backend);
   if (faults.length > 0)
@@ -74,10 +78,14 @@ function faultsOf(backend: Partial<LockBackend>): string[] {
       );
     declared.push(...entries);
   }
-  const { minMs, stepMs } = (capabilities.ttl ?? {}) as { minMs?: unknown; stepMs?: unknown };
+  const { minMs, stepMs, marginMs = 0 } = (capabilities.ttl ?? {}) as Readonly<Record<string, unknown>>;
   demand(
     [minMs, stepMs].every((ms) => Number.isInteger(ms) && Number(ms) > 0),
     'capabilities.ttl needs minMs and stepMs, whole numbers above 0',
+  );
+  demand(
+    Number.isFinite(marginMs) && Number(marginMs) >= 0,
+    `capabilities.ttl.marginMs must be a number from 0, not ${describe(marginMs)}`,
   );
   for (const [name, needs] of Object.entries(OPTIONAL_METHODS)) {
     const method = backend[name as keyof typeof OPTIONAL_METHODS];

@@ -12,13 +12,20 @@ export type Interruption = 'deadline' | 'aborted' | 'closed';
 
 /** A call that is interrupted at its deadline, or when the manager closes. */
 export interface Interruptible {
-  readonly deadline: number;
+  /** When the deadline is looked at: the key of the heap, which only `CallDeadlines` moves. */
+  dueAt: number;
+  readonly reviewAt: number;
+  /** Whether the deadline has come; if not, it is looked at again at `reviewAt`. */
+  isOver(now: number): boolean;
   /** The phase of closing that interrupts the call. */
   readonly interruptedFromPhase: number;
-  /** The index of the call in the heap; negative while it is not there. */
+  /** The index of the call in the heap; `OVER` after its deadline, and else negative while it is not there. */
   heapIndex: number;
   interrupt(why: Interruption): void;
 }
+
+/** The `heapIndex` of a call whose deadline has come, until the sockets have been read. */
+const OVER = -2;
 
 /** The most calls interrupted in one iteration of the event loop: when thousands end together, renewals come in between. */
 export const INTERRUPTED_AT_ONCE = 256;
@@ -26,6 +33,9 @@ export const INTERRUPTED_AT_ONCE = 256;
 /**
  * The deadlines of all calls of a manager, on one timer: a call that is answered in time costs no timer of its own. A binary
  * heap: its first entry is due first, and the work for one call grows with the logarithm of their number.
+ *
+ * A deadline that comes is no verdict yet. In a process that stood still timers fire before sockets are read: the time of the stall does
+ * not count ({@link TimeBudget}), and an answer that has arrived is read before its call is interrupted (docs/spec.md §2.9).
  */
 export class CallDeadlines {
   readonly clock: Clock;
@@ -46,20 +56,27 @@ export class CallDeadlines {
     if (this.#phase >= entry.interruptedFromPhase) entry.interrupt('closed');
     this.#heap.push(entry);
     this.#rise(entry, this.#heap.length - 1);
-    if (entry.deadline < this.#timer.armedFor) this.#timer.arm(entry.deadline);
+    if (entry.dueAt < this.#timer.armedFor) this.#timer.arm(entry.dueAt);
   }
 
-  /** Calls `action` at `deadline`, also while the manager closes; returns a function that cancels that. */
-  at(deadline: number, action: () => void): () => void {
-    const entry = { deadline, interruptedFromPhase: NEVER, heapIndex: -1, interrupt: action };
+  /** Calls `action` at `time`, also while the manager closes; returns a function that cancels that. */
+  at(time: number, action: () => void): () => void {
+    const entry = {
+      dueAt: time,
+      reviewAt: time,
+      isOver: () => true,
+      interruptedFromPhase: NEVER,
+      heapIndex: -1,
+      interrupt: action,
+    };
     this.add(entry);
     return () => this.delete(entry);
   }
 
   delete(entry: Interruptible): void {
     const { heapIndex } = entry;
-    if (heapIndex < 0) return;
     entry.heapIndex = -1;
+    if (heapIndex < 0) return;
     const last = this.#heap.pop() as Interruptible;
     if (last === entry) return;
     this.#sink(last, heapIndex);
@@ -74,9 +91,12 @@ export class CallDeadlines {
   /** Enters a phase of closing: new calls that end at it are refused. The returned function interrupts those in flight. */
   enter(phase: number): () => void {
     this.#phase = phase;
-    return () => {
-      for (const entry of [...this.#heap]) if (phase >= entry.interruptedFromPhase) entry.interrupt('closed');
-    };
+    return () => this.interruptUpTo(phase);
+  }
+
+  /** Interrupts the calls in flight that end at a phase of closing, or before. */
+  interruptUpTo(phase: number): void {
+    for (const entry of [...this.#heap]) if (phase >= entry.interruptedFromPhase) entry.interrupt('closed');
   }
 
   /** Interrupts a call whose user signal aborted, at once or in a later iteration of the event loop. */
@@ -97,14 +117,23 @@ export class CallDeadlines {
   }
 
   #onTimer(now: number): number {
-    for (let interrupted = 0; interrupted < INTERRUPTED_AT_ONCE; interrupted += 1) {
+    const over: Interruptible[] = [];
+    let next = now;
+    for (let looks = 0; looks < INTERRUPTED_AT_ONCE; looks += 1) {
       const [first] = this.#heap;
-      if (first === undefined) return Number.POSITIVE_INFINITY;
-      if (first.deadline > now) return first.deadline;
+      next = first?.dueAt ?? Number.POSITIVE_INFINITY;
+      if (first === undefined || next > now) break;
       this.delete(first);
-      first.interrupt('deadline');
+      if (first.isOver(now)) {
+        first.heapIndex = OVER;
+        over.push(first);
+      } else {
+        first.dueAt = first.reviewAt;
+        this.#rise(first, this.#heap.push(first) - 1);
+      }
     }
-    return now;
+    if (over.length > 0) setImmediate(interruptAll, over);
+    return next;
   }
 
   #rise(entry: Interruptible, from: number): void {
@@ -112,7 +141,7 @@ export class CallDeadlines {
     while (index > 0) {
       const above = (index - 1) >> 1;
       const other = this.#heap[above] as Interruptible;
-      if (other.deadline <= entry.deadline) break;
+      if (other.dueAt <= entry.dueAt) break;
       this.#heap[index] = other;
       other.heapIndex = index;
       index = above;
@@ -127,9 +156,9 @@ export class CallDeadlines {
       let below = 2 * index + 1;
       const [left, right] = [this.#heap[below], this.#heap[below + 1]];
       if (left === undefined) break;
-      if (right !== undefined && right.deadline < left.deadline) below += 1;
+      if (right !== undefined && right.dueAt < left.dueAt) below += 1;
       const other = this.#heap[below] as Interruptible;
-      if (other.deadline >= entry.deadline) break;
+      if (other.dueAt >= entry.dueAt) break;
       this.#heap[index] = other;
       other.heapIndex = index;
       index = below;
@@ -137,4 +166,9 @@ export class CallDeadlines {
     this.#heap[index] = entry;
     entry.heapIndex = index;
   }
+}
+
+/** Interrupts the calls whose deadline has come, but for those that were answered meanwhile. */
+function interruptAll(over: readonly Interruptible[]): void {
+  for (const entry of over) if (entry.heapIndex === OVER) entry.interrupt('deadline');
 }

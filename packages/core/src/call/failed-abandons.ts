@@ -9,8 +9,9 @@ const REPEAT_MS = 1_000;
 const MOST = 10_000;
 
 /**
- * The abandons that failed, in the order of their last failures. They are repeated one after the other until the store answered, or the
- * ttl of what they abandon is over (docs/spec.md §2.6): a dead store gets one call a second, however many have failed.
+ * The abandons and releases that failed, in the order of their last failures: an abandon ends a hold, too, and an id is never used again.
+ * They are repeated one after the other until the store answered, or, where leases end by their ttl, what they end is over (docs/spec.md
+ * §2.5, §2.6): a dead store gets one call a second, however many have failed.
  */
 export class FailedAbandons {
   readonly #backend: LockBackend;
@@ -23,9 +24,12 @@ export class FailedAbandons {
     this.#deadlines = deadlines;
   }
 
-  add(request: AcquireRequest): void {
+  /** @param end - when the store ends by itself what the request may hold */
+  add(request: AcquireRequest, end: number): void {
     if (this.#deadlines.hasReached(CLOSED)) return;
-    this.#ends.set(request, this.#deadlines.clock.now() + request.ttlMs);
+    // A session keeps its holds and waiters without regard to the ttl.
+    const isOfSession = this.#backend.capabilities.tenure === 'session';
+    this.#ends.set(request, isOfSession ? Number.POSITIVE_INFINITY : end);
     const [oldest] = this.#ends.keys();
     if (this.#ends.size > MOST) this.#ends.delete(oldest as AcquireRequest);
     else if (this.#ends.size === 1) this.#repeatLater();

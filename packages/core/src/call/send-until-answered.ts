@@ -26,12 +26,15 @@ export interface Sending {
   answeredAt: number;
   /** When one of them was last given up, and the store had answered none since it was sent. */
   silentAt: number;
+  /** When the manager, which closes, gives all of them up; `Infinity` while it is open. */
+  readonly endsAt: number;
   isRetryable(error: unknown): boolean;
 }
 
 /**
  * Sends a release or an abandon until it is answered, or until its budget is used up. The first of many has the budget of one: if
- * the store answers none meanwhile, the others do not wait for longer either.
+ * the store answers none meanwhile, the others do not wait for longer either. The time for which the event loop stood still is not
+ * taken from the budget.
  *
  * @param conclude - makes the outcome of the answer, or of the last failure, and of the number of sendings
  */
@@ -42,6 +45,8 @@ export async function sendUntilAnswered<T, R>(
   startedAt: number,
   latest = Number.POSITIVE_INFINITY,
 ): Promise<R> {
+  /** The time for which the event loop stood still. */
+  let stalledMs = 0;
   const { backend, deadlines, unanswered } = sending;
   const { clock } = deadlines;
   const isFirst = unanswered.size === 0;
@@ -52,16 +57,12 @@ export async function sendUntilAnswered<T, R>(
     const isAnswering = isFirst ? sending.answeredAt > startedAt : sending.answeredAt >= sending.silentAt;
     return (backend.releaseBudgetMs ?? BUDGET_MS) + (isAnswering ? others * EACH_UNANSWERED_MS : 0);
   };
-  const giveUpAt = (): number => Math.min(latest, startedAt + budgetMs());
+  const giveUpAt = (): number => Math.min(latest, startedAt + stalledMs + budgetMs(), sending.endsAt);
   /** The earlier sendings: never resolves where they fail. */
   let earlier: Promise<T> | undefined;
   for (let sendings = 1, now = startedAt; ; sendings += 1, now = clock.now()) {
-    const context = new CallContext(
-      deadlines,
-      Math.min(giveUpAt(), now + RESEND_PART * budgetMs()),
-      undefined,
-      NEVER,
-    );
+    const resendAt = Math.min(giveUpAt(), now + RESEND_PART * budgetMs());
+    const context = new CallContext(deadlines, resendAt, undefined, NEVER, latest, now);
     unanswered.add(context);
     let sent = undefined as Promise<T> | undefined;
     const answer = await context.answerOf(() => {
@@ -70,8 +71,6 @@ export async function sendUntilAnswered<T, R>(
       return sent;
     });
     context.done();
-    // An answer that is in the socket is read before the store counts as silent.
-    if (answer === INTERRUPTED) await nextIteration();
     unanswered.delete(context);
     let failure: Failure;
     if (answer === INTERRUPTED) {
@@ -82,12 +81,18 @@ export async function sendUntilAnswered<T, R>(
       sending.answeredAt = clock.now();
       return conclude(answer, sendings);
     }
+    // A client may have failed after a stall before the timer of this call fired.
+    context.isOver(clock.now());
+    stalledMs += Math.max(0, context.endsAt - resendAt);
     const pauseMs = BACKOFF_MS * sendings;
     const mayRepeat = answer === INTERRUPTED || sending.isRetryable(failure.error);
-    const isOver = !mayRepeat || clock.now() + pauseMs >= giveUpAt();
-    if (!isOver) await delay(pauseMs);
-    // After a stall of the event loop there may be no time left.
-    if (!isOver && clock.now() < giveUpAt()) continue;
+    const pausedAt = clock.now();
+    if (mayRepeat && pausedAt + pauseMs < giveUpAt()) {
+      await delay(pauseMs);
+      stalledMs += clock.now() - pausedAt - pauseMs;
+      // The lease may have ended during a stall of the event loop.
+      if (clock.now() < giveUpAt()) continue;
+    }
     // Once for all that were sent before the verdict: each of thousands would interrupt all the others again.
     if (answer === INTERRUPTED && Math.max(sending.answeredAt, sending.silentAt) <= startedAt)
       void reportSilence(sending);
@@ -95,7 +100,8 @@ export async function sendUntilAnswered<T, R>(
   }
 }
 
-async function reportSilence(sending: Sending): Promise<void> {
+/** Interrupts all sendings. */
+export async function reportSilence(sending: Sending): Promise<void> {
   sending.silentAt = sending.deadlines.clock.now();
   let interrupted = 0;
   for (const context of [...sending.unanswered]) {

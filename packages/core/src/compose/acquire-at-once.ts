@@ -1,4 +1,5 @@
 import { USELESS_GRANT } from '../acquire/acquire-loop.ts';
+import { isAged, renewAged } from '../acquire/aged-grant.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 import { interruptionFromOutside } from '../acquire/interruption-error.ts';
 import { grantFault } from '../acquire/validate-grant.ts';
@@ -13,7 +14,8 @@ import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { ACQUIRE_TABLE, attemptLimitMs, type ResolvedOptions, resolveOptions } from '../options.ts';
 import { identity } from '../lifetime/lease-monitor.ts';
-import type { AllOptions, SetMember } from './multi-lock.ts';
+import type { Validity } from '../lifetime/lease-state.ts';
+import type { AllOptions, LockMember } from './multi-lock.ts';
 
 /** `one-by-one`: this step does not apply, or failed, and the members must be acquired one after the other. */
 export type SetAttempt =
@@ -33,14 +35,14 @@ interface MemberRequest {
  * @throws LockError `LOCK_BACKEND`, `LOCK_CLOSED`, `LOCK_INVALID_ARGUMENT`, or the reason of the caller's signal
  */
 export async function acquireAtOnce(
-  members: readonly SetMember[],
+  members: readonly LockMember[],
   options: AllOptions | undefined,
   waitMs: number,
   isSingle: boolean,
 ): Promise<SetAttempt> {
-  const core = members[0]?.parts?.core;
+  const core = members[0]?.internals?.core;
   const attemptMany = core?.backend.attemptMany;
-  const sharesManager = members.every(({ parts }) => parts?.core === core);
+  const sharesManager = members.every(({ internals }) => internals?.core === core);
   if (core === undefined || attemptMany === undefined || !sharesManager || members.length === 1)
     return { status: 'one-by-one' };
   const all = members.map((member) => requestOf(member, core, options));
@@ -49,7 +51,7 @@ export async function acquireAtOnce(
   core.assertOpen();
   const startedAt = core.now();
   const shortestTtlMs = Math.min(...all.map(({ request }) => request.ttlMs));
-  const limitMs = isSingle ? attemptLimitMs(waitMs, shortestTtlMs) : waitMs;
+  const limitMs = isSingle ? attemptLimitMs(core.answerMs, shortestTtlMs) : waitMs;
   const context = new CallContext(core.deadlines, startedAt + limitMs, signal);
   const answer = await core.attempts.answerOf<readonly Grant[] | undefined>(
     context,
@@ -64,6 +66,8 @@ export async function acquireAtOnce(
       if (late !== undefined) abandonAll(core, all);
     },
   );
+  const isAnswered = answer !== INTERRUPTED && answer !== undefined && !(answer instanceof Failure);
+  const validities = isAnswered ? await validitiesOf(core, all, answer, context) : [];
   const { interruption } = context;
   context.done();
   if (answer === INTERRUPTED || interruption !== undefined) {
@@ -79,19 +83,20 @@ export async function acquireAtOnce(
     if (!isLockError(error) && !(isSingle && core.isRetryable(error))) return { status: 'one-by-one' };
     throw errorOfAll(core, all, error);
   }
-  const leases = accept(core, all, answer, startedAt);
+  if (validities === undefined) abandonAll(core, all);
+  const leases = validities && accept(core, all, answer, startedAt, validities);
   if (leases !== undefined) return { status: 'granted', leases };
   if (!isSingle) return { status: 'one-by-one' };
   throw errorOfAll(core, all, new Error(USELESS_GRANT));
 }
 
 function requestOf(
-  { lock, parts }: SetMember,
+  { lock, internals }: LockMember,
   core: ManagerCore,
   options: AllOptions | undefined,
 ): MemberRequest {
   const { capabilities } = core.backend;
-  const base = (parts as { options: ResolvedOptions }).options;
+  const base = (internals as { options: ResolvedOptions }).options;
   const resolved = resolveOptions(ACQUIRE_TABLE, base, options, capabilities.ttl);
   const { label, ttlMs } = resolved;
   const acquisitionId = freshAcquisitionId();
@@ -101,12 +106,29 @@ function requestOf(
   };
 }
 
+/**
+ * Renews all where one has too little time left (docs/spec.md §1.4). Resolves with what the renewal confirmed, which is nothing where
+ * none was needed, and with `undefined` where one of them was not confirmed.
+ */
+async function validitiesOf(
+  core: ManagerCore,
+  all: readonly MemberRequest[],
+  grants: readonly Grant[],
+  context: CallContext,
+): Promise<readonly Validity[] | undefined> {
+  const items = all.map(({ request: { ttlMs } }, index) => ({ grant: grants?.[index] as Grant, ttlMs }));
+  return items.some(({ grant, ttlMs }) => isAged(core, grant, ttlMs, false))
+    ? await renewAged(core, items, context, false)
+    : [];
+}
+
 /** Turns the grants into leases; `undefined`, with nothing held, where one of the grants is of no use. */
 function accept(
   core: ManagerCore,
   all: readonly MemberRequest[],
   grants: readonly Grant[],
   startedAt: number,
+  validities: readonly Validity[],
 ): LeaseHandle[] | undefined {
   const now = core.now();
   const { capabilities } = core.backend;
@@ -116,9 +138,10 @@ function accept(
     abandonAll(core, all);
     throw core.contractError('acquire', request.resource, fault);
   }
-  const leases = all.map(({ options }, index) =>
-    core.monitor.start(core, grants[index] as Grant, options, now),
-  );
+  const leases = all.map(({ options }, index) => {
+    const grant = grants[index] as Grant;
+    return core.monitor.start(core, grant, options, now, validities[index] ?? grant);
+  });
   if (!leases.every((lease) => lease !== undefined)) {
     for (const lease of leases) {
       if (lease === undefined) continue;

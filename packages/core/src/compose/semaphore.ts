@@ -1,10 +1,16 @@
 import { releaseIfAborted } from '../lease/lease-handle.ts';
-import { optional, type OptionTable, readOptions, wholeNumber } from '../backend/read-options.ts';
-import { type ManagerCore, OPERATOR_CALL_MS } from '../manager-core.ts';
+import { optional, readOptions, wholeNumber } from '../backend/read-options.ts';
+import type { ManagerCore } from '../manager-core.ts';
 import { conflictError } from '../acquire/conflict-error.ts';
 import type { BaseLease, Lease } from '../lease.ts';
 import { type Lock, ResourceLock } from '../lock.ts';
-import { ACQUIRE_TABLE, type AcquireOptions, ELSEWHERE, type ResolvedOptions } from '../options.ts';
+import {
+  ACQUIRE_TABLE,
+  type AcquireOptions,
+  ELSEWHERE,
+  type ResolvedOptions,
+  TRY_TABLE,
+} from '../options.ts';
 
 /** Reads a number of permits. Every store counts far higher numbers exactly. */
 const readPermits = wholeNumber(1, 1_000_000_000);
@@ -32,9 +38,9 @@ export interface PermitOptions extends AcquireOptions {
 export interface Semaphore<L extends BaseLease = Lease> extends Lock<L> {
   /** The number of permits that this object was created with, or resized to. */
   readonly permits: number;
-  acquire(options?: PermitOptions): Promise<L>;
-  tryAcquire(options?: PermitOptions): Promise<L | undefined>;
-  run<T>(work: (lease: L) => T | Promise<T>, options?: PermitOptions): Promise<T>;
+  acquire(this: object, options?: PermitOptions): Promise<L>;
+  tryAcquire(this: object, options?: Omit<PermitOptions, 'waitMs'>): Promise<L | undefined>;
+  run<T>(this: object, work: (lease: L) => T | Promise<T>, options?: PermitOptions): Promise<T>;
   /**
    * Sets the number of permits for this object and for all leases and waiters of the name. A lower number ends no lease: nothing is
    * granted until the held permits fit. A waiter that wants more than exist waits, with those behind it. Other objects with the old
@@ -42,7 +48,7 @@ export interface Semaphore<L extends BaseLease = Lease> extends Lock<L> {
    * @param permits - a whole number from 1 to 1 000 000 000
    * @throws LockError `LOCK_INVALID_ARGUMENT`, `LOCK_CONFLICT`, `LOCK_BACKEND`, `LOCK_CLOSED`
    */
-  resize(permits: number): Promise<void>;
+  resize(this: object, permits: number): Promise<void>;
 }
 
 /** The semaphore of every backend with the mode `permit`. */
@@ -65,8 +71,8 @@ export class PermitLock extends ResourceLock implements Semaphore {
     return releaseIfAborted(await lock.acquire(rest), rest?.signal);
   }
 
-  override async tryAcquire(options?: PermitOptions): Promise<Lease | undefined> {
-    const [lock, rest] = this.#split('tryAcquire()', options);
+  override async tryAcquire(options?: Omit<PermitOptions, 'waitMs'>): Promise<Lease | undefined> {
+    const [lock, rest] = this.#split('tryAcquire()', options, TRY_TABLE);
     const lease = await lock.tryAcquire(rest);
     return lease && releaseIfAborted(lease, rest?.signal);
   }
@@ -78,10 +84,10 @@ export class PermitLock extends ResourceLock implements Semaphore {
 
   async resize(permits: number): Promise<void> {
     readPermits(permits, 'resize(): permits');
-    const { core } = this.parts;
+    const { core } = this.internals;
     const { backend } = core;
     const mode = { kind: 'permit', limit: permits, weight: 1 } as const;
-    const answer = await core.ask('resize', this.name, OPERATOR_CALL_MS, async (call) =>
+    const answer = await core.ask('resize', this.name, async (call) =>
       backend.resize?.(this.name, permits, call),
     );
     switch (answer?.status) {
@@ -97,14 +103,15 @@ export class PermitLock extends ResourceLock implements Semaphore {
   }
 
   /** Splits options: returns the lock on `weight` permits, and the other options. */
-  #split(caller: string, options: PermitOptions | undefined): [ResourceLock, AcquireOptions | undefined] {
-    const table = {
-      ...ACQUIRE_TABLE,
-      weight: optional(wholeNumber(1, this.#permits), 1),
-    } satisfies OptionTable<PermitOptions>;
+  #split(
+    caller: string,
+    options: PermitOptions | undefined,
+    ofLock: typeof ACQUIRE_TABLE | typeof TRY_TABLE = ACQUIRE_TABLE,
+  ): [ResourceLock, AcquireOptions | undefined] {
+    const table = { ...ofLock, weight: optional(wholeNumber(1, this.#permits), 1) };
     const { weight } = readOptions(caller, options, table, ELSEWHERE);
     const mode = { kind: 'permit', limit: this.#permits, weight } as const;
-    const { core, options: own } = this.parts;
+    const { core, options: own } = this.internals;
     const lock = new ResourceLock(core, this.name, mode, own);
     if (options === undefined) return [lock, undefined];
     const { weight: _, ...rest } = options;

@@ -1,6 +1,7 @@
 import type { LockBackend } from '../backend/types.ts';
 import type { LockManager } from '../create-locks.ts';
-import type { LockOptions } from '../options.ts';
+import { isLockError } from '../errors.ts';
+import type { ManagerOptions } from '../options.ts';
 import { Child } from './child/child.ts';
 import { childPoolOf } from './child/child-pool.ts';
 import { delegate } from './delegate.ts';
@@ -15,7 +16,7 @@ export interface Client {
   readonly locks: LockManager;
 }
 
-export interface ClientOptions extends LockOptions {
+export interface ClientOptions extends ManagerOptions {
   /** Wraps the backend that core gets, to lose replies, delay calls or count them. */
   readonly wrap?: (backend: LockBackend) => LockBackend;
 }
@@ -87,8 +88,28 @@ export class CaseContext {
     return { backend, locks };
   }
 
+  /**
+   * A client whose locks are under a prefix; `undefined` where the backend refuses the prefix.
+   * @throws the error of the harness, where it is another one than that refusal
+   */
+  async clientUnder(prefix: string): Promise<Client | undefined> {
+    const { createBackendUnder } = this.harness;
+    if (typeof createBackendUnder !== 'function')
+      throw new TypeError('the harness has no createBackendUnder');
+    let backend: LockBackend;
+    try {
+      backend = await createBackendUnder(prefix);
+    } catch (error) {
+      if (isLockError(error, 'LOCK_INVALID_ARGUMENT')) return undefined;
+      throw error;
+    }
+    const locks = this.createLocks(backend);
+    this.onEnd(() => locks.close());
+    return { backend, locks };
+  }
+
   /** A manager that waits as long for the answer to a release as the harness says. The caller closes it. */
-  createLocks(backend: LockBackend, options?: LockOptions): LockManager {
+  createLocks(backend: LockBackend, options?: ManagerOptions): LockManager {
     return this.harness.createLocks(delegate(backend, { releaseBudgetMs: this.releaseBudgetMs }), options);
   }
 

@@ -17,7 +17,7 @@ export const GROUPS = [
   'permits',
   'all',
   'steal',
-  'hand-over',
+  'transfer',
   'abort',
   'session',
   'names',

@@ -21,7 +21,9 @@ export function delegate(backend: LockBackend, overrides: Partial<LockBackend>):
     ...(backend.list && { list: backend.list.bind(backend) }),
     ...(backend.forceRelease && { forceRelease: backend.forceRelease.bind(backend) }),
     ...(backend.connectionError && { connectionError: backend.connectionError.bind(backend) }),
+    ...(backend.isClientClosed && { isClientClosed: backend.isClientClosed.bind(backend) }),
     ...(backend.ping && { ping: backend.ping.bind(backend) }),
+    ...(backend.prepare && { prepare: backend.prepare.bind(backend) }),
     ...overrides,
   };
 }

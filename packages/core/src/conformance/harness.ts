@@ -53,8 +53,21 @@ export interface Faults {
   readonly cut?: () => Promise<() => Promise<void>>;
   /** Deletes the hold of a resource from the store (its key or row), as an administrator would. */
   readonly evict?: (resource: string) => Promise<void>;
+  /**
+   * Writes something else than the backend would into the place where the store keeps a resource, as another program could. `'none'`: the
+   * store has no such place, or takes nothing there that the backend cannot read, or nobody else writes to it.
+   */
+  readonly corrupt?: 'none' | ((resource: string) => Promise<void>);
   /** How to reach the store through proxies. A backend of reach `network` needs it. */
   readonly wire?: Wire;
+  /**
+   * Makes a backend on a client of its own, and a function that closes this client as an application would that forgets the locks. For
+   * backends that take a client and cannot work without it.
+   */
+  readonly onOwnClient?: () => Promise<{
+    readonly backend: LockBackend;
+    closeClient(): Promise<unknown>;
+  }>;
   /** Ends the session of this backend. For tenure `session`. */
   readonly endSession?: (backend: LockBackend) => Promise<void>;
 }
@@ -76,6 +89,11 @@ export interface HarnessDefinition {
   readonly module: string;
   /** Makes a new client of the store. It is called many times, in several processes: all clients share one store. */
   readonly createBackend: () => LockBackend | Promise<LockBackend>;
+  /**
+   * Makes a new client whose locks are under a prefix: what the backend takes for one, a path or the start of its tables' names too. It
+   * throws `LOCK_INVALID_ARGUMENT` for a prefix that the backend refuses. `'none'`: no text of the user stands before the names.
+   */
+  readonly createBackendUnder?: 'none' | ((prefix: string) => LockBackend | Promise<LockBackend>);
   /** Starts what the backends need, once. Its `env` is put into `process.env`, here and in child processes. */
   readonly setup?: () => Promise<{
     readonly env?: Readonly<Record<string, string>>;
@@ -110,6 +128,8 @@ export interface Harness extends HarnessDefinition {
 const asGiven = (value: unknown): unknown => value;
 const readMs = optional(milliseconds(0, Number.POSITIVE_INFINITY));
 const readFunction = matching('a function', (value) => typeof value === 'function');
+const readFunctionOrNone = (value: unknown, what: string): unknown =>
+  value === 'none' ? value : readFunction(value, what);
 
 const WIRE_TABLE = {
   servers: readFunction,
@@ -120,7 +140,9 @@ const WIRE_TABLE = {
 const FAULTS_TABLE = {
   cut: optional(readFunction),
   evict: optional(readFunction),
+  corrupt: optional(readFunctionOrNone),
   wire: optional((value, what) => readOptions(what, value, WIRE_TABLE)),
+  onOwnClient: optional(readFunction),
   endSession: optional(readFunction),
 } satisfies OptionTable<Faults>;
 
@@ -129,6 +151,7 @@ const TIMING_TABLE = { ttlMs: readMs, slackMs: readMs, idleGapMs: readMs } satis
 const TABLE = {
   module: text('import.meta.url', /^file:/),
   createBackend: readFunction,
+  createBackendUnder: optional(readFunctionOrNone),
   setup: optional(readFunction),
   faults: optional((value, what) => readOptions(what, value, FAULTS_TABLE)),
   timing: optional((value, what) => readOptions(what, value, TIMING_TABLE)),
@@ -141,7 +164,7 @@ const TABLE = {
 
 const brand = Symbol.for('@locks/core/conformance-harness');
 
-// setup: import type { LockBackend } from '@locks/core'; import { defineHarness } from '@locks/core/conformance';
+// setup: import type { LockBackend } from '@locks/core/backend'; import { defineHarness } from '@locks/core/conformance';
 // setup: declare function myBackend(url: string | undefined): LockBackend;
 /**
  * Describes a backend to the conformance suite.

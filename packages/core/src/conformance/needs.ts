@@ -1,11 +1,12 @@
 import type { BackendFeature, LockMode } from '../backend/types.ts';
 import { createLocks, type LockManager } from '../create-locks.ts';
 import { isLockError } from '../errors.ts';
-import { adopt } from '../hand-over/index.ts';
+import { adopt } from '../transfer/index.ts';
 import { CallCounter } from './around-calls.ts';
 import type { CaseContext } from './case-context.ts';
 import { type ConformanceCase, noHook, without } from './case.ts';
 import type { Harness } from './harness.ts';
+import { grab } from './raw.ts';
 import { startWaiting } from './waiter.ts';
 
 /** A capability that a case needs, and a check that asserts its absence. */
@@ -35,6 +36,12 @@ export const leaseTenure: Need = {
   missing: ({ tenure }) =>
     tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold'),
   refused: ttlEndsNothing,
+};
+/** For cases with clients that live for less than the ttl. */
+export const clockExpiry: Need = {
+  missing: ({ expiry = 'clock' }) =>
+    expiry === 'clock' ? undefined : without('a hold ends for those who have seen it for its ttl'),
+  refused: newcomersAreRefused,
 };
 export const fencing: Need = {
   missing: (capabilities) =>
@@ -71,7 +78,7 @@ export const forceRelease = feature('force-release', (locks, name) => locks.forc
 export const list = feature('list', (locks) => locks.list()[Symbol.asyncIterator]().next());
 export const steal = feature('steal', (locks, name) => locks.lock(name).acquire({ steal: true }));
 const NO_TICKET = { version: 1, acquisitionId: 'none', ttlMs: 60_000 } as const;
-export const handOver = feature('hand-over', (locks, name) => adopt(locks, { ...NO_TICKET, name }));
+export const transfer = feature('transfer', (locks, name) => adopt(locks, { ...NO_TICKET, name }));
 export const maxWaiters = feature('max-waiters', (locks, name) => locks.lock(name, { maxWaiters: 1 }));
 /** Users do not notice that this feature is absent: `all` takes the members one by one. */
 export const many: Need = { ...feature('many'), refused: allIsTakenOneByOne };
@@ -186,6 +193,19 @@ async function ttlEndsNothing(context: CaseContext): Promise<void> {
   }
 }
 
+/** Asserts that a client that has just come does not get the lock of a dead holder. */
+async function newcomersAreRefused(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const { ttlMs, slackMs } = context.timing;
+  await grab(await context.backend(), name, ttlMs);
+  await context.sleep(ttlMs + context.stepMs + slackMs);
+  const lease = await (await context.client()).locks.lock(name).tryAcquire();
+  if (lease !== undefined)
+    throw new Error(
+      'the expiry is declared as observed, and a client that has just come got the lock of a dead holder',
+    );
+}
+
 async function allIsTakenOneByOne(context: CaseContext): Promise<void> {
   const calls = new CallCounter();
   const { locks } = await context.client({ wrap: calls.wrap });
@@ -208,4 +228,14 @@ async function everyWaiterIsGranted(context: CaseContext): Promise<void> {
   const all = await Promise.all([1, 2, 3].map(() => startWaiting(context, name, { waitMs })));
   await holder.release();
   await Promise.all(all.map(async ({ lease }) => (await lease).release()));
+}
+
+/** For a case whose hook is declared as `'none'`: two clients exclude each other. */
+export async function clientsShareTheStore(context: CaseContext): Promise<void> {
+  const [one, other] = [await context.client(), await context.client()];
+  const name = context.name();
+  const lease = await one.locks.lock(name).acquire();
+  const theirs = await other.locks.lock(name).tryAcquire();
+  if (theirs !== undefined) throw new Error('two clients of one store hold one lock');
+  await lease.release();
 }

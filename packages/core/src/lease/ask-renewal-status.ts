@@ -18,7 +18,7 @@ export async function askRenewalStatus(
   send: (call: Call) => Promise<readonly RenewalStatus[]>,
 ): Promise<Extract<RenewalStatus, { status: 'held' }> | undefined> {
   const { resource } = lease.grant.request;
-  const renewalStatus = renewalStatusOf(await core.ask(doing, resource, limitMs, send, CLOSED), 0);
+  const renewalStatus = renewalStatusOf(await core.ask(doing, resource, send, limitMs, CLOSED), 0);
   switch (renewalStatus.status) {
     case 'held':
       return renewalStatus;

@@ -1,26 +1,30 @@
 import { inspect } from 'node:util';
+import { abortSignal } from '../backend/abort-signal.ts';
 import { milliseconds } from '../backend/read-options.ts';
 import type { LockMode } from '../backend/types.ts';
 import { quote } from '../errors.ts';
-import { type LockTrace, publish, releaseTracing, traced } from '../events.ts';
+import { type LockTrace, releaseTracing, traced } from '../events.ts';
 import type { BaseLease } from '../lease.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { MAX_TTL_MS } from '../options.ts';
 import { withPlainToken } from '../readable-state.ts';
 import { Scope } from '../scope/scope.ts';
-import { identity } from '../lifetime/lease-monitor.ts';
 import type { LeaseState } from '../lifetime/lease-state.ts';
 import { downgrade } from './downgrade.ts';
+import { releaseQuietly } from './release-quietly.ts';
 import { renewNow } from './renew-now.ts';
 
 const readRemaining = milliseconds(0, MAX_TTL_MS);
 
 /** The last step of an acquire: a caller who aborted in the very moment of the grant does not hold (docs/spec.md §2.3). */
-export function releaseIfAborted<L extends AsyncDisposable>(lease: L, signal: AbortSignal | undefined): L {
+export function releaseIfAborted<L extends Pick<BaseLease, 'release'>>(
+  lease: L,
+  signal: AbortSignal | undefined,
+): L {
   if (!signal?.aborted) return lease;
   // The release runs in the background: the rejection does not wait for it.
-  void lease[Symbol.asyncDispose]();
-  throw signal.reason;
+  void releaseQuietly(lease);
+  throw abortSignal(signal, 'signal').reason;
 }
 
 /** One handle of a lease: the object that users get. */
@@ -34,12 +38,15 @@ export class LeaseHandle implements BaseLease {
   /** What ended the handle, for messages. */
   #end = 'released';
   #releasing: Promise<void> | undefined;
+  #callers: AbortSignal | undefined;
+  #signal: AbortSignal | undefined;
 
   constructor(core: ManagerCore, lease: LeaseState, entered?: Scope) {
     this.core = core;
     this.#lease = lease;
     this.#entered = entered;
     this.#scope = entered;
+    if (entered === undefined) lease.handle = this;
   }
 
   /** Returns the value as a handle; `undefined` unless this copy of core made it. */
@@ -97,7 +104,16 @@ export class LeaseHandle implements BaseLease {
   }
 
   get signal(): AbortSignal {
-    return this.#lease.signal;
+    // Each read of it reads the clock.
+    const own = this.#lease.signal;
+    if (this.#callers === undefined) return own;
+    return (this.#signal ??= AbortSignal.any([own, this.#callers]));
+  }
+
+  /** Lets the signal of the caller of a `run` abort the one that the work sees. */
+  follow(callers: AbortSignal | undefined): this {
+    this.#callers = callers;
+    return this;
   }
 
   assertValid(minRemainingMs = 0): void {
@@ -106,7 +122,7 @@ export class LeaseHandle implements BaseLease {
     const left = this.validForMs;
     if (left > minRemainingMs) return;
     throw this.core.error(
-      'LOCK_LOST',
+      'LOCK_EXPIRES_SOON',
       `The lease on ${quote(this.name)} is valid for ${Math.floor(left)} ms more; ` +
         `more than ${minRemainingMs} ms were asked for. Renew it, or use a longer ttlMs.`,
       this.name,
@@ -135,23 +151,21 @@ export class LeaseHandle implements BaseLease {
     return this.#releasing ?? Promise.reject(this.#lease.lost);
   }
 
-  /** Ends the handle and the lease of this process; the store keeps the hold until its end (docs/spec.md §19.1). */
-  handOver(): void {
+  /** Ends the handle, before the store is asked to keep the hold for another process (docs/spec.md §19.1). */
+  transfer(): void {
     this.#released = true;
-    this.#end = 'handed over';
+    this.#end = 'transferred';
     this.#releasing = Promise.resolve();
     this.#leave();
-    this.core.relinquish(this.#lease);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.release();
-    } catch (error) {
-      // A loss thrown here would hide the error of the block that is being left (docs/spec.md §3.4). Any other error of the
-      // release was published already.
-      if (error === this.#lease.lost) publish('locks:release-failed', { ...identity(this.#lease), error });
-    }
+    // The caller of an earlier release was told of a loss.
+    const isTold = this.#released;
+    const loss = await releaseQuietly(this);
+    // A block that ends in silence counts as one that held the lock until its end (docs/spec.md §3.4). Where the block has thrown,
+    // JavaScript's SuppressedError has both errors.
+    if (loss !== undefined && !isTold) throw loss;
   }
 
   /** The output of `console.log`: all that is known of the lease without asking the store. */
@@ -167,8 +181,8 @@ export class LeaseHandle implements BaseLease {
   }
 
   get #trace(): LockTrace {
-    const { name: resource, mode, fencingToken } = this;
-    return { resource, backend: this.core.backendName, mode, fencingToken };
+    const { name, mode, fencingToken } = this;
+    return { name, backend: this.core.backendName, mode, fencingToken };
   }
 
   assertHeld(): void {

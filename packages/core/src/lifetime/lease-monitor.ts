@@ -5,6 +5,7 @@ import type { ResolvedOptions } from '../options.ts';
 import { processWide } from '../process-wide.ts';
 import type { Clock } from './clock.ts';
 import { isLossReason, type LeaseOwner, LeaseState, type SentRenewal, type Validity } from './lease-state.ts';
+import { watchHandle } from './leaked-leases.ts';
 import { renewalStatusOf } from './renewal-status.ts';
 import { Timer } from './timer.ts';
 
@@ -37,7 +38,7 @@ export class LeaseMonitor {
     grant: Grant,
     { ttlMs, autoRenew, maxHoldMs }: ResolvedOptions,
     now: number,
-    validity: Validity = grant,
+    validity: Validity,
   ): LeaseState | undefined {
     // A timer ends leases too, but after a blocked event loop this grant may be read before the timer of its former holder runs
     // (docs/spec.md §8.2).
@@ -89,6 +90,7 @@ export class LeaseMonitor {
       else if (now >= lease.renewFrom) due.push(lease);
     }
     // A renewal is repeated in a third of the time that is left, until the store answers or the lease ends.
+    for (const lease of due) watchHandle(lease);
     for (const lease of due) lease.renewIn(Math.min(lease.deadline - now, lease.ttlMs) / 3, now);
     if (due.length > 0) void this.#renew(due, now);
     let next = Number.POSITIVE_INFINITY;

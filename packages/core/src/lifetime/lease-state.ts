@@ -47,7 +47,7 @@ export class LeaseState {
   grant: Grant;
   readonly autoRenew: boolean;
   readonly grantedAt: number;
-  /** When automatic renewal stops. */
+  /** When automatic renewal stops, and a hold in a session ends. */
   readonly renewUntil: number;
   /** The ttl of the next renewal. */
   ttlMs: number;
@@ -67,6 +67,11 @@ export class LeaseState {
   repeatsRenewal = false;
   /** Whether a downgrade was sent: the store may have made the lease shared, whether or not its answer arrives. */
   mayBeShared = false;
+  /**
+   * The handle that the holder got. It is referenced from here until the first renewal only: from then on a handle that nobody has is
+   * found out (`leaked-leases.ts`).
+   */
+  handle: object | undefined;
   /** Called when the lease is lost: ends re-entries. */
   onLost: (() => void) | undefined;
   /** Stops following the signal by which the store reports a loss. */
@@ -107,8 +112,13 @@ export class LeaseState {
 
   /** When the lease ends, on the owner's clock: nobody else can hold the resource before. */
   get deadline(): number {
-    const session = this.grant.session;
-    return session === undefined ? this.#deadline : session.validUntil();
+    // A session keeps its holds for as long as it lives, renewed or not: core ends this one (docs/spec.md §4.2).
+    return this.grant.session === undefined ? this.#deadline : Math.min(this.keptUntil, this.renewUntil);
+  }
+
+  /** Until when the store keeps the hold for certain, unless something ends it there. */
+  get keptUntil(): number {
+    return this.grant.session?.validUntil() ?? this.#deadline;
   }
 
   /** When the monitor has something to do for this lease. */
@@ -135,9 +145,15 @@ export class LeaseState {
     return this.#controller.signal;
   }
 
+  /** What ends the lease at its deadline. */
+  get endByTime(): 'expired' | 'session-lost' {
+    if (this.grant.session === undefined || this.owner.now() < this.keptUntil) return 'expired';
+    return 'session-lost';
+  }
+
   loseByTime(): void {
-    if (this.grant.session !== undefined) this.lose('session-lost');
-    else this.lose(this.#unconfirmed.length > 0 ? 'unconfirmed' : 'expired');
+    const isUnconfirmed = this.grant.session === undefined && this.#unconfirmed.length > 0;
+    this.lose(isUnconfirmed ? 'unconfirmed' : this.endByTime);
   }
 
   lose(reason: LossReason): void {
@@ -147,12 +163,15 @@ export class LeaseState {
   /** Ends the lease as lost, also when only its release finds that out. */
   foundLost(reason: LossReason): LockError {
     const name = this.grant.request.resource;
-    const why = reason === 'expired' && !this.autoRenew ? NOT_RENEWED : EXPLANATIONS[reason];
-    const lost = new LockError('LOCK_LOST', `The lease on ${quote(name)} was lost: ${why}`, {
-      resource: name,
-      backend: this.owner.backendName,
-      reason,
-    });
+    const lost = new LockError(
+      'LOCK_LOST',
+      `The lease on ${quote(name)} was lost: ${this.#explain(reason)}`,
+      {
+        lockName: name,
+        backend: this.owner.backendName,
+        reason,
+      },
+    );
     this.#lost = lost;
     // Listeners run in no reentrant scope, least of all in that of the code that found the loss.
     runOutside(() => {
@@ -160,6 +179,16 @@ export class LeaseState {
       this.owner.leaseLost(this, reason);
     });
     return lost;
+  }
+
+  #explain(reason: LossReason): string {
+    if (reason !== 'expired') return EXPLANATIONS[reason];
+    // A lease whose end lies past `maxHoldMs` was renewed in time for as long as it was to be renewed.
+    if (this.deadline >= this.renewUntil) {
+      const maxHoldMs = Math.round(this.renewUntil - this.grantedAt);
+      return `its maxHoldMs of ${maxHoldMs} ms was over. Release it earlier, or pass a longer maxHoldMs.`;
+    }
+    return this.autoRenew ? EXPLANATIONS[reason] : NOT_RENEWED;
   }
 
   /** Plans the next automatic renewal; `Infinity` for none. */

@@ -18,7 +18,7 @@ export function acquireAgain(
   nodeGrants.again.set(index, 'asked');
   // A release abandons on this node from now on, whatever becomes of this attempt.
   nodeGrants.grants[index] = undefined;
-  // Who holds there meanwhile keeps it, whatever this lease was acquired by.
+  // Never a steal, also where this lease was acquired by one: a new holder of this node keeps it.
   const { steal: _, ...request } = { ...grant.request, ttlMs };
   const settle = (answer: Attempt | undefined): void => {
     nodeGrants.again.delete(index);

@@ -1,3 +1,4 @@
+import { BudgetTimer, TimeBudget } from '../backend/time-budget.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { Call, LockBackend } from '../backend/types.ts';
 import type { NodeFailure } from './quorum-error.ts';
@@ -56,17 +57,25 @@ export function poll<T, R>(
       limit.abort(typeof why === 'number' ? new NoAnswerError(why) : undefined);
       for (const index of [...open]) fail(index, new NoAnswerError(why, nodes[index]?.connectionError?.()));
     };
-    const timer = setTimeout(() => giveUp(limitMs), limitMs);
+    const now = (): number => call.now();
+    const budget = new TimeBudget(now(), limitMs);
+    const timer = new BudgetTimer(budget, () => giveUp(limitMs), now);
     const interrupted = (): void => giveUp('the caller gave up');
     const stop = (): void => {
-      clearTimeout(timer);
+      timer.clear();
       call.signal?.removeEventListener('abort', interrupted);
     };
     if (call.signal?.aborted) return interrupted();
     call.signal?.addEventListener('abort', interrupted, { once: true });
 
-    const now = (): number => call.now();
-    const nodeCall: Call = { now, deadline: Math.min(call.deadline, now() + limitMs), signal: limit.signal };
+    const nodeCall: Call = {
+      now,
+      get deadline() {
+        budget.isOver(now());
+        return Math.min(call.deadline, budget.endsAt);
+      },
+      signal: limit.signal,
+    };
     nodes.forEach((node, index) => {
       (async () => ask(node, nodeCall, index))().then(
         (answer) => {

@@ -197,7 +197,7 @@ class NodesBackend implements QuorumBackend {
       },
       (votes) => {
         const renewalStatuses = items.map(({ ttlMs }, item) =>
-          this.#renewalStatus('renew', votes, item, ttlMs, trials[item]),
+          this.#renewalStatus('renew', votes, item, ttlMs, trials[item] as Trials),
         );
         if (renewalStatuses.some((renewalStatus) => renewalStatus === undefined)) return undefined;
         answered = [...votes.answers];
@@ -206,7 +206,7 @@ class NodesBackend implements QuorumBackend {
       (_node, answer, index) => heal(answer, index),
     );
     for (const [at, { grant }] of items.entries()) {
-      if (statuses[at]?.status === 'held') endTrials(grant, trials[at]);
+      if (statuses[at]?.status === 'held') endTrials(grant, trials[at] as Trials);
       else if (statuses[at]?.status === 'lost') this.#giveUp(grant, call);
     }
     for (const [index, answer] of answered.entries()) heal(answer, index);
@@ -266,7 +266,7 @@ class NodesBackend implements QuorumBackend {
       // Nodes that did not answer may have the holder too.
       .filter((seen) => seen.length + nodes.length - votes.length >= majority)
       .map((seen) => summary(seen, majority));
-    return { resource, holders, waiters: [] };
+    return { name: resource, holders, waiters: [] };
   }
 
   async ping(call: Call): Promise<void> {
@@ -283,6 +283,16 @@ class NodesBackend implements QuorumBackend {
         return votes.answers.filter(Boolean).length >= majority ? true : undefined;
       },
     );
+  }
+
+  /** Prepares every node: one that was left out would be of no use until somebody prepares it. */
+  async prepare(call: Call): Promise<void> {
+    const { nodes } = this.#quorum;
+    const prepared = await Promise.allSettled(nodes.map(async (node) => node.prepare?.(call)));
+    const failures = prepared.flatMap((one, index) =>
+      one.status === 'rejected' ? [{ node: nodes[index] as LockBackend, error: one.reason as unknown }] : [],
+    );
+    if (failures.length > 0) throw new QuorumError('prepare', nodes.length, failures);
   }
 
   isRetryable(error: unknown): boolean {
@@ -334,7 +344,7 @@ class NodesBackend implements QuorumBackend {
     votes: Votes<NodeRenewalStatuses>,
     item: number,
     ttlMs: number,
-    trials: Trials = new Map(),
+    trials: Trials,
   ): RenewalStatus | undefined {
     const { majority, nodes } = this.#quorum;
     const validities: number[] = [];

@@ -20,6 +20,7 @@ export function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
   const reach = (['process', 'host', 'network'] as const).find((one) =>
     all.some((other) => other.reach === one),
   );
+  const marginMs = Math.max(...all.map(({ ttl }) => ttl.marginMs ?? 0));
   return {
     tenure: 'lease',
     ...(all.some(({ expiry }) => expiry === 'observed') && { expiry: 'observed' }),
@@ -30,6 +31,7 @@ export function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
     ttl: {
       minMs: Math.max(...all.map(({ ttl }) => ttl.minMs)),
       stepMs: all.map(({ ttl }) => ttl.stepMs).reduce(leastCommonMultiple),
+      ...(marginMs > 0 && { marginMs }),
     },
     features,
   };

@@ -9,7 +9,7 @@ export interface NodeFailure {
   readonly error: unknown;
 }
 
-/** The error of a call that too few nodes answered. `failures` has the errors of the others. */
+/** The `cause` of a `LOCK_BACKEND` error of a call that too few nodes answered. `failures` has the errors of the others. */
 export class QuorumError extends Error {
   override readonly name = 'QuorumError';
   /** Each node that failed, and why. */

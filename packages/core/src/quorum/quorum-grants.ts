@@ -43,7 +43,7 @@ export function trialsOf(grant: Grant): Trials {
 }
 
 /** Lets nodes count whose trials a renewal has confirmed, unless they were acquired once more meanwhile. */
-export function endTrials(grant: Grant, trials: Trials = new Map()): void {
+export function endTrials(grant: Grant, trials: Trials): void {
   const { nodeGrants } = grant as Partial<QuorumGrant>;
   if (nodeGrants === undefined) return;
   for (const [index, onTrial] of trials)

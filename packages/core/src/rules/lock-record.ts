@@ -43,6 +43,11 @@ export interface HoldRecord {
   since: number | undefined;
   /** When the hold ends; `undefined` where only the store knows, or where the end is counted from a commit that is to come. */
   until: number | undefined;
+  /**
+   * Whether `until` is only the latest time by which the hold has ended: somebody saw it now for the first time, and knows nothing of its
+   * age. @defaultValue `false`
+   */
+  isFirstSight?: boolean;
   /** How long the hold lasts from the commit that is to come. */
   span: number | undefined;
   /** Whether the resource was stolen from the holders with lower tokens. */

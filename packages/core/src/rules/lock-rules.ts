@@ -48,6 +48,9 @@ export type RulesRequest = Pick<
 
 const NO_IDS: readonly string[] = [];
 
+/** The last token: a number above it may be the same as the next one. */
+const LAST_TOKEN = Number.MAX_SAFE_INTEGER;
+
 type PermitMode = Extract<LockMode, { kind: 'permit' }>;
 
 /**
@@ -114,6 +117,14 @@ export class LockRules {
     return this.#queue.length;
   }
 
+  /**
+   * Whether no token is left for one more grant. Only a record that something else has written comes so far: the waiters keep their
+   * places, and an attempt must not be made.
+   */
+  get hasNoToken(): boolean {
+    return this.token >= LAST_TOKEN;
+  }
+
   /** Whether nobody holds and nobody waits. */
   get isIdle(): boolean {
     return this.#holds.size + this.#queue.length === 0;
@@ -169,9 +180,10 @@ export class LockRules {
   /** Grants to the head of the queue, and to the next, for as long as they fit: nobody overtakes (docs/spec.md §15.2). */
   serve(): void {
     for (let { next } = this; next !== undefined; { next } = this) {
+      if (this.hasNoToken) return;
       if (this.#context.serves?.(next.client) === false) return;
       this.#queue.remove(next.id);
-      const hold = this.#grant(next);
+      const hold = this.#grant(next, false);
       this.handedOff.push(hold);
       this.#served.set(hold, next);
     }
@@ -197,6 +209,8 @@ export class LockRules {
   /**
    * Attempts a request; idempotent by acquisition id (docs/spec.md §2.1). `enqueue`: whether the acquisition waits where it
    * cannot be granted now.
+   *
+   * @throws RangeError where it would be granted and {@link hasNoToken}: the state is not to be used any more
    */
   attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const { acquisitionId: id, mode, label } = request;
@@ -215,7 +229,7 @@ export class LockRules {
     if (!admitted && !enqueue) return { status: 'contended' };
     if (!admitted && this.waiting >= (request.maxWaiters ?? Infinity)) return { status: 'full' };
     if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
-    if (admitted) return { status: 'granted', hold: this.#grant(waiter) };
+    if (admitted) return { status: 'granted', hold: this.#grant(waiter, false) };
     this.#queue.push(this.#uncommit(waiter));
     this.hasEnqueued = true;
     return { status: 'contended' };
@@ -353,7 +367,9 @@ export class LockRules {
     return { status: 'granted', hold };
   }
 
-  #grant({ id, mode, label, ttl: span }: WaiterRecord, stolen = false): HoldRecord {
+  #grant({ id, mode, label, ttl: span }: WaiterRecord, stolen: boolean): HoldRecord {
+    // A token that was given out before would let a late writer pass (docs/spec.md §6.1).
+    if (this.hasNoToken) throw new RangeError('no fencing token is left');
     // Every grant has a higher token than all before it, of whatever mode (docs/spec.md §15.8).
     const token = ++this.token;
     const hold: HoldRecord = { id, mode, label, token, since: undefined, until: undefined, span, stolen };

@@ -68,13 +68,45 @@ test('a hand-off that looks over is renewed too: the request that it counts from
   expect(backend.of('abandon')).toEqual([]);
 });
 
-test('a lease that nobody waited for is delivered with what is left of it, after one request', async () => {
+test('a lease that nobody waited for, and whose answer came late, is renewed before it is delivered', async () => {
   const backend = scriptedBackend({
     attempt: (request, _enqueue, call) =>
       Promise.resolve(granted(request, call, { countedFrom: call.now() - 20_000 })),
   });
-  const lease = await locksOn(backend, options).lock('a').acquire();
-  expect(lease.validForMs).toBeLessThan(10_000);
+  const lock = locksOn(backend, options).lock('a');
+  for (const lease of [await lock.acquire(), await lock.tryAcquire()])
+    expect(lease?.validForMs).toBeGreaterThan(29_000);
+  expect(backend.of('attempt')).toHaveLength(2);
+  expect(backend.of('renew')).toHaveLength(2);
+});
+
+test.each<[string, LockBackend['renew'], number]>([
+  ['is lost', () => Promise.resolve([{ status: 'lost', reason: 'taken-over' }]), 2],
+  ['fails', () => Promise.reject(new Error('down')), 1],
+])(
+  'a late lease whose renewal %s is delivered with what is left, or not at all',
+  async (_, renew, attempts) => {
+    let isFirst = true;
+    const backend = scriptedBackend({
+      attempt: (request, _enqueue, call) => {
+        const countedFrom = call.now() - (isFirst ? 20_000 : 0);
+        isFirst = false;
+        return Promise.resolve(granted(request, call, { countedFrom }));
+      },
+      renew,
+    });
+    const lease = await locksOn(backend, options).lock('a').acquire();
+    expect(backend.of('attempt')).toHaveLength(attempts);
+    expect(lease.validForMs < 10_000).toBe(attempts === 1);
+  },
+);
+
+test('a lease that comes in time is delivered after one request', async () => {
+  const backend = scriptedBackend({
+    attempt: (request, _enqueue, call) =>
+      Promise.resolve(granted(request, call, { countedFrom: call.now() - 9_000 })),
+  });
+  await locksOn(backend, options).lock('a').acquire();
   expect(backend.of('renew')).toEqual([]);
 });
 

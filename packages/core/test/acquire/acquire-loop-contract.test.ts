@@ -71,5 +71,5 @@ test.each<[string, Partial<LockBackend>, string]>([
 ])('an acquire that ends by %s is published as locks:gave-up', async (_, script, code) => {
   const gaveUp = listenTo('locks:gave-up');
   expect(await rejectionOf(locksOn(scriptedBackend(script)).lock('a').acquire())).toBe(code);
-  expect(gaveUp).toMatchObject([{ resource: 'a', error: { code } }]);
+  expect(gaveUp).toMatchObject([{ name: 'a', error: { code } }]);
 });

@@ -18,8 +18,8 @@ test('a full queue is one request, an error with its code, and an event', async 
   const backend = counting(() => Promise.resolve({ status: 'full' }));
   const lock = locksOn(backend).lock('a', { maxWaiters: 3 });
   await expect(lock.acquire()).rejects.toMatchObject({
-    code: 'LOCK_CONTENDED',
-    resource: 'a',
+    code: 'LOCK_QUEUE_FULL',
+    lockName: 'a',
     backend: 'scripted',
   });
   expect(backend.sent.map(({ method }) => method)).toEqual(['attempt']);
@@ -31,7 +31,7 @@ test('after an attempt without an answer, which may be in the queue, the id is a
   const backend = counting(() =>
     ++attempts === 1 ? Promise.reject(new Error('away')) : Promise.resolve({ status: 'full' }),
   );
-  expect(await rejectionOf(locksOn(backend).lock('a').acquire({ maxWaiters: 3 }))).toBe('LOCK_CONTENDED');
+  expect(await rejectionOf(locksOn(backend).lock('a').acquire({ maxWaiters: 3 }))).toBe('LOCK_QUEUE_FULL');
   expect(backend.of('abandon').map(({ ids }) => ids)).toEqual([backend.sent[0]?.ids]);
 });
 

@@ -211,5 +211,5 @@ test('an abort is published as locks:gave-up, with its reason', async () => {
   const acquiring = outcome(locksOn(backend).lock('a').acquire({ signal: controller.signal }));
   controller.abort(reason);
   await acquiring;
-  expect(gaveUp).toMatchObject([{ resource: 'a', error: reason }]);
+  expect(gaveUp).toMatchObject([{ name: 'a', error: reason }]);
 });

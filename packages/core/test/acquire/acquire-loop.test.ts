@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { freshAcquisitionId } from '../../src/acquire/acquisition-id.ts';
 import type { AcquireRequest, LockBackend } from '../../src/backend/types.ts';
 import type { Locks } from '../../src/create-locks.ts';
-import type { LockOptions } from '../../src/options.ts';
+import type { ManagerOptions } from '../../src/options.ts';
 import { listenTo, locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
 import { capabilities, contended, granted, noAnswer, scriptedBackend } from '../scripted-backend.ts';
 
@@ -31,7 +31,7 @@ test('an error that cannot be repeated rejects at once, and the id is abandoned'
   await expect(locksOn(backend).lock('a').acquire()).rejects.toMatchObject({
     code: 'LOCK_BACKEND',
     cause: cut,
-    resource: 'a',
+    lockName: 'a',
     backend: 'scripted',
   });
   expect(backend.of('attempt')).toHaveLength(1);
@@ -75,7 +75,7 @@ test('a single attempt asks once, does not enqueue, and says that it is contende
   });
   const lock = locksOn(backend).lock('a');
   expect(await lock.tryAcquire()).toBeUndefined();
-  expect(await rejectionOf(lock.acquire({ waitMs: 0 }))).toBe('LOCK_TIMEOUT');
+  expect(await rejectionOf(lock.acquire({ waitMs: 0 }))).toBe('LOCK_CONTENDED');
   expect(enqueues).toEqual([false, false]);
   expect(backend.of('awaitTurn')).toEqual([]);
   expect(backend.of('abandon')).toEqual([]);
@@ -169,7 +169,7 @@ test('a timeout names the holder, and for how long it has held', async () => {
     awaitTurn: noAnswer,
     inspect: (resource) =>
       Promise.resolve({
-        resource,
+        name: resource,
         holders: [{ acquisitionId: 'x', mode, label: 'worker-7:412', heldForMs: 61_000, expiresInMs: 900 }],
         waiters: [],
       }),
@@ -180,9 +180,9 @@ test('a timeout names the holder, and for how long it has held', async () => {
     .catch((error: unknown) => error);
   await pass(500);
   const error = await waiting;
-  expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', resource: 'a', backend: 'scripted' });
+  expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', lockName: 'a', backend: 'scripted' });
   expect((error as Error).message).toContain('worker-7:412');
-  expect(gaveUp).toMatchObject([{ resource: 'a', error }]);
+  expect(gaveUp).toMatchObject([{ name: 'a', error }]);
   expect(firstAnswers).toHaveLength(1);
 });
 
@@ -212,18 +212,24 @@ test.each([
   { waitMs: 30_000, ttlMs: 30_000, tenure: 'lease', isSaid: false },
   { waitMs: 0, ttlMs: 30_000, tenure: 'lease', isSaid: false },
   { waitMs: 500, ttlMs: 30_000, tenure: 'session', isSaid: false },
+  { waitMs: 30_000, ttlMs: 30_000, tenure: 'lease', marginMs: 2_000, isSaid: true },
 ] as const)(
-  'a timeout says that a crashed holder outlasts a shorter wait: $waitMs, $ttlMs, $tenure',
+  'a timeout says that a crashed holder outlasts a shorter wait: $waitMs, $ttlMs, $tenure, $marginMs',
   async (given) => {
     useFakeClock();
     const { waitMs, ttlMs, tenure, isSaid } = given;
+    const margin = 'marginMs' in given ? { marginMs: given.marginMs } : {};
     const mode = { kind: 'exclusive' } as const;
     const backend = scriptedBackend({
       attempt: () => Promise.resolve(contended),
       awaitTurn: noAnswer,
       inspect: (resource) =>
-        Promise.resolve({ resource, holders: [{ acquisitionId: 'x', mode }], waiters: [] }),
-      capabilities: { ...capabilities, tenure },
+        Promise.resolve({
+          name: resource,
+          holders: [{ acquisitionId: 'x', mode, ...(tenure === 'lease' && { expiresInMs: ttlMs }) }],
+          waiters: [],
+        }),
+      capabilities: { ...capabilities, tenure, ttl: { ...capabilities.ttl, ...margin } },
     });
     const waiting = locksOn(backend, { ttlMs })
       .lock('a')
@@ -232,7 +238,7 @@ test.each([
     await pass(waitMs + 100);
     const said = expect.stringContaining(`waitMs ${waitMs}, ttlMs ${ttlMs}`);
     expect(await waiting).toMatchObject({
-      code: 'LOCK_TIMEOUT',
+      code: waitMs > 0 ? 'LOCK_TIMEOUT' : 'LOCK_CONTENDED',
       message: isSaid ? said : expect.not.stringContaining('crashed'),
     });
   },
@@ -250,7 +256,7 @@ test('a timeout in a process that holds the resource itself explains nesting', a
   const lock = locksOn(backend).lock('a');
   await lock.acquire();
   await expect(lock.acquire({ waitMs: 0 })).rejects.toMatchObject({
-    code: 'LOCK_TIMEOUT',
+    code: 'LOCK_CONTENDED',
     message: expect.stringContaining('within'),
   });
 });
@@ -270,7 +276,7 @@ test('a store that does not answer is LOCK_BACKEND, within waitMs', async () => 
 /** After how many milliseconds a call on a store that does not answer rejects with `LOCK_BACKEND`. */
 async function unansweredFor(
   call: (locks: Locks) => Promise<unknown>,
-  options?: LockOptions,
+  options?: ManagerOptions,
 ): Promise<number> {
   const attempt = vi.fn<() => Promise<never>>(noAnswer);
   const many = { ...capabilities, modes: ['exclusive', 'shared', 'permit'], features: ['many'] } as const;
@@ -284,36 +290,50 @@ async function unansweredFor(
   return endedAt - startedAt;
 }
 
-test('a single attempt on a store that does not answer ends after waitMs, the ttl, or ten seconds', async () => {
+test('a single attempt on a store that does not answer ends after answerMs of the manager, or the ttl', async () => {
   useFakeClock();
-  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire({ waitMs: 500 }))).toBe(500);
-  expect(await unansweredFor((locks) => locks.lock('a', { waitMs: 500 }).tryAcquire())).toBe(500);
-  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(), { waitMs: 500 })).toBe(500);
-  expect(await unansweredFor((locks) => locks.lock('a', { ttlMs: 2_000 }).tryAcquire())).toBe(2_000);
-  const forLong = { ttlMs: 600_000, waitMs: Number.POSITIVE_INFINITY };
-  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(forLong))).toBe(10_000);
-});
-
-test('the waitMs of every other kind of lock bounds its single attempt, too', async () => {
-  useFakeClock();
-  const waitMs = 500;
-  const all = (locks: Locks) => locks.all([locks.lock('a'), locks.lock('b')]);
-  expect(await unansweredFor((locks) => locks.readWriteLock('a').read.tryAcquire({ waitMs }))).toBe(500);
-  expect(await unansweredFor((locks) => locks.semaphore('a', 2).tryAcquire({ waitMs }))).toBe(500);
-  expect(await unansweredFor((locks) => all(locks).tryAcquire({ waitMs }))).toBe(500);
-  expect(await unansweredFor((locks) => all(locks).tryAcquire(), { waitMs })).toBe(500);
-});
-
-test('with waitMs 0 a single attempt on a store that does not answer ends after two seconds', async () => {
-  useFakeClock();
+  const pair = (locks: Locks) => locks.all([locks.lock('a'), locks.lock('b')]);
   const now = { waitMs: 0 };
-  expect(await unansweredFor((locks) => locks.lock('a').acquire(now))).toBe(2_000);
-  expect(await unansweredFor((locks) => locks.lock('a').run(() => {}, now))).toBe(2_000);
-  expect(await unansweredFor((locks) => locks.lock('a').tryAcquire(now))).toBe(2_000);
-  expect(
-    await unansweredFor((locks) => locks.all([locks.lock('a'), locks.lock('b')]).run(() => {}, now)),
-  ).toBe(2_000);
-  expect(await unansweredFor((locks) => locks.lock('a').acquire({ waitMs: 0, ttlMs: 1_000 }))).toBe(1_000);
+  const attempts: ((locks: Locks) => Promise<unknown>)[] = [
+    (locks) => locks.lock('a').tryAcquire(),
+    (locks) => locks.lock('a', { waitMs: 100 }).tryAcquire(),
+    (locks) => locks.readWriteLock('a').read.tryAcquire(),
+    (locks) => locks.semaphore('a', 2).tryAcquire(),
+    (locks) => pair(locks).tryAcquire(),
+    (locks) => locks.lock('a').acquire(now),
+    (locks) => locks.lock('a').run(() => {}, now),
+    (locks) => pair(locks).run(() => {}, now),
+  ];
+  for (const attempt of attempts) {
+    expect(await unansweredFor(attempt)).toBe(10_000);
+    expect(await unansweredFor(attempt, { answerMs: 500 })).toBe(500);
+    expect(await unansweredFor(attempt, { answerMs: 60_000, ttlMs: 20_000 })).toBe(20_000);
+  }
+});
+
+test('tryAcquire takes no waitMs, and shows the call that does', async () => {
+  const locks = locksOn(
+    scriptedBackend({
+      capabilities: { ...capabilities, modes: ['exclusive', 'shared', 'permit'] },
+      downgrade: () => Promise.resolve({ status: 'held' }),
+      resize: () => Promise.resolve({ status: 'set' }),
+    }),
+  );
+  const tries = [
+    locks.lock('a'),
+    locks.readWriteLock('a').read,
+    locks.semaphore('a', 2),
+    locks.all([locks.lock('a'), locks.lock('b')]),
+  ];
+  for (const one of tries) {
+    const outcome = one.tryAcquire({ waitMs: 500 } as object).catch((error: unknown) => error);
+    expect(await outcome).toMatchObject({
+      code: 'LOCK_INVALID_ARGUMENT',
+      message: expect.stringMatching(
+        /^tryAcquire\(\) has no option "waitMs"\. It belongs to acquire\(\{ waitMs \}\).*\{ answerMs \}/,
+      ),
+    });
+  }
 });
 
 test('an error that says only that there was no answer is explained by that of the connection', async () => {

@@ -84,18 +84,18 @@ test('an option that belongs to another function is refused with the name of tha
   );
 });
 
-test.each([
+test.each<[unknown, string, string?]>([
   [null, 'null'],
-  ['/a', '"/a"'],
+  ['/a', '"/a"', ' Pass { path } with it.'],
   [5, '5'],
-  [[], 'an array'],
+  [[], 'an empty array'],
   [['/a'], 'an array'],
   [() => {}, 'a function'],
   [new AbortController().signal, 'an object of AbortSignal'],
-  [Promise.resolve({}), 'an object of Promise'],
+  [Promise.resolve({}), 'a promise: await it first'],
   [new Map([['path', '/a']]), 'an object of Map'],
-])('%o is refused as an options object', (given, shown) => {
-  expect(messageOf(given)).toBe(`tableBackend(): the options must be a plain object, not ${shown}.`);
+])('%o is refused as an options object', (given, shown, hint = '') => {
+  expect(messageOf(given)).toBe(`tableBackend(): the options must be a plain object, not ${shown}.${hint}`);
 });
 
 test('options of another realm, without a prototype, frozen, and of a class are read', () => {

@@ -105,6 +105,8 @@ test.each([
   ['no ttl', { ttl: undefined }],
   ['a ttl of null', { ttl: null }],
   ['a step of 0', { ttl: { minMs: 1, stepMs: 0 } }],
+  ['a margin below 0', { ttl: { minMs: 1, stepMs: 1, marginMs: -1 } }],
+  ['a margin that is no number', { ttl: { minMs: 1, stepMs: 1, marginMs: '5 s' } }],
   ['an infinite floor', { ttl: { minMs: Number.POSITIVE_INFINITY, stepMs: 1 } }],
 ])('a backend with %s is refused', (_what, more) => {
   expect(refusalOf(withCapabilities(more))).toContain('capabilities.');

@@ -1,10 +1,10 @@
 import { expect, test, vi } from 'vitest';
 import { CallContext } from '../../src/call/call-context.ts';
-import { CallDeadlines } from '../../src/call/call-deadlines.ts';
+import { CallDeadlines, NEVER } from '../../src/call/call-deadlines.ts';
 import { CombinedClock } from '../../src/lifetime/clock.ts';
-import { useFakeClock } from '../fixture.ts';
+import { pass, stallLoop, useFakeClock } from '../fixture.ts';
 
-test('calls that end later than an earlier one need no timer of their own', () => {
+test('calls that end later than an earlier one need no timer of their own', async () => {
   useFakeClock();
   const clock = new CombinedClock();
   const deadlines = new CallDeadlines(clock);
@@ -13,10 +13,46 @@ test('calls that end later than an earlier one need no timer of their own', () =
   const calls = [20, 30, 25].map((ms) => new CallContext(deadlines, start + ms));
   expect(setTimer).toHaveBeenCalledTimes(1);
   const earlier = new CallContext(deadlines, start + 10);
-  vi.advanceTimersByTime(10);
+  await pass(10);
   expect(earlier.interruption).toBe('deadline');
-  vi.advanceTimersByTime(15);
+  await pass(15);
   expect(calls.map((call) => call.interruption)).toEqual(['deadline', undefined, 'deadline']);
+});
+
+test('a call that is answered in the iteration of its deadline is not interrupted', async () => {
+  useFakeClock();
+  const clock = new CombinedClock();
+  const call = new CallContext(new CallDeadlines(clock), clock.now() + 10);
+  const answer = call
+    .answerOf(() => new Promise<string>((resolve) => setTimeout(() => setImmediate(resolve, 'answered'), 10)))
+    .finally(() => call.done());
+  await pass(10);
+  expect(await answer).toBe('answered');
+  expect(call.interruption).toBeUndefined();
+});
+
+test('a backend that reads the deadline right after a stall, before any timer, is told of one that is to come', async () => {
+  useFakeClock();
+  const clock = new CombinedClock();
+  const call = new CallContext(new CallDeadlines(clock), clock.now() + 100);
+  stallLoop(300);
+  expect(call.deadline - call.now()).toBeGreaterThanOrEqual(50);
+  await pass(60);
+  expect(call.interruption).toBeUndefined();
+  await pass(60);
+  expect(call.interruption).toBe('deadline');
+  expect(call.deadline).toBeLessThan(call.now());
+});
+
+test('a deadline that no stall moves is kept', async () => {
+  useFakeClock();
+  const clock = new CombinedClock();
+  const latest = clock.now() + 200;
+  const call = new CallContext(new CallDeadlines(clock), clock.now() + 100, undefined, NEVER, latest);
+  stallLoop(300);
+  await pass(60);
+  expect(call.interruption).toBe('deadline');
+  expect(call.deadline).toBeLessThanOrEqual(latest);
 });
 
 test('a call that gave up before it was sent is not sent', async () => {

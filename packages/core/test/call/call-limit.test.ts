@@ -21,7 +21,7 @@ test('waiters of one name that end together share one query of its holder, witho
         await new Promise((resolve) => setTimeout(resolve, 20));
         underWay -= 1;
         const holder = { acquisitionId: 'x', mode: { kind: 'exclusive' }, label: 'the holder' } as const;
-        return { resource, holders: [holder], waiters: [] };
+        return { name: resource, holders: [holder], waiters: [] };
       },
     }),
   );
@@ -45,13 +45,13 @@ test('single attempts that find a name contended at the same time share one quer
       attempt: () => Promise.resolve(contended),
       inspect: async (resource) => {
         inspections += 1;
-        return { resource, holders: [], waiters: [] };
+        return { name: resource, holders: [], waiters: [] };
       },
     }),
   );
   const lock = locks.lock('a');
   const all = Array.from({ length: 50 }, () => rejectionOf(lock.acquire({ waitMs: 0 })));
-  expect(new Set(await Promise.all(all))).toEqual(new Set(['LOCK_TIMEOUT']));
+  expect(new Set(await Promise.all(all))).toEqual(new Set(['LOCK_CONTENDED']));
   expect(inspections).toBe(1);
 });
 

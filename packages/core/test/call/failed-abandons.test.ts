@@ -9,9 +9,10 @@ import { scriptedBackend } from '../scripted-backend.ts';
 test('of abandons that fail without end the newest 10 000 are kept', async () => {
   useFakeClock();
   const backend = scriptedBackend();
-  const failed = new FailedAbandons(backend, new CallDeadlines(new CombinedClock()));
+  const clock = new CombinedClock();
+  const failed = new FailedAbandons(backend, new CallDeadlines(clock));
   const requests = Array.from({ length: 10_003 }, () => requestOf('a', { kind: 'exclusive' }, 30_000));
-  for (const request of requests) failed.add(request);
+  for (const request of requests) failed.add(request, clock.now() + request.ttlMs);
   await pass(1_000);
   while (backend.of('abandon').length < 10_000) await pass(0);
   await pass(2_000);

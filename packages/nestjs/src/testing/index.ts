@@ -2,6 +2,6 @@ export {
   LOCKS_MEMORY,
   LocksTestingModule,
   type LocksTestingOptions,
-  memoryRecord,
+  memorySlots,
 } from './locks-testing-module.ts';
 export { memoryTestBackend, type MemoryTestBackend } from '@locks/memory';

@@ -1,10 +1,10 @@
-import type { LockOptions } from '@locks/core';
+import type { ManagerOptions } from '@locks/core';
 import { matching, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import { type MemoryTestBackend, memoryTestBackend } from '@locks/memory';
-import { type OnceRecord, type SlotEntry } from '@locks/once';
+import { type SlotStore, type SlotEntry } from '@locks/once';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { LocksModule } from '../locks-module.ts';
-import { readOnceRecord } from '../module-options.ts';
+import { readSlotStore } from '../module-options.ts';
 
 /** The injection token of the store of {@link LocksTestingModule}: a `MemoryTestBackend`, which loses and refuses locks on demand. */
 export const LOCKS_MEMORY: symbol = Symbol.for('@locks/nestjs/LOCKS_MEMORY');
@@ -17,12 +17,12 @@ export interface LocksTestingOptions {
    */
   readonly memory?: MemoryTestBackend | undefined;
   /** Defaults for all locks: the options of `createLocks()`. */
-  readonly defaults?: LockOptions | undefined;
+  readonly defaults?: ManagerOptions | undefined;
   /**
-   * The record of `@Once`.
-   * @defaultValue `memoryRecord()`
+   * The slot store of `@Once`.
+   * @defaultValue `memorySlots()`
    */
-  readonly record?: OnceRecord | undefined;
+  readonly slots?: SlotStore | undefined;
 }
 
 const TABLE = {
@@ -32,8 +32,8 @@ const TABLE = {
     }),
   ),
   // createLocks() checks the content of `defaults`.
-  defaults: (value) => value as LockOptions | undefined,
-  record: optional(readOnceRecord),
+  defaults: (value) => value as ManagerOptions | undefined,
+  slots: optional(readSlotStore),
 } satisfies OptionTable<LocksTestingOptions>;
 
 // setup: import { LocksTestingModule, memoryTestBackend } from '@locks/nestjs/testing'; import { Test } from '@nestjs/testing'; import { Injectable } from '@nestjs/common';
@@ -55,16 +55,16 @@ const TABLE = {
  */
 export class LocksTestingModule {
   /**
-   * The module, with a store and a record of its own unless it is given them.
+   * The module, with a store and a slot store of its own unless it is given them.
    * @throws LockError `LOCK_INVALID_ARGUMENT`
    */
   static forRoot(options?: LocksTestingOptions): DynamicModule {
     const read = readOptions('LocksTestingModule.forRoot()', options, TABLE);
-    const { memory = memoryTestBackend(), record = memoryRecord(), defaults } = read;
+    const { memory = memoryTestBackend(), slots = memorySlots(), defaults } = read;
     return {
       module: LocksTestingModule,
       global: true,
-      imports: [LocksModule.forRoot({ backend: memory, record, defaults, drainMs: 0, isGlobal: true })],
+      imports: [LocksModule.forRoot({ backend: memory, slots, defaults, drainMs: 0, isGlobal: true })],
       providers: [{ provide: LOCKS_MEMORY, useValue: memory }],
       exports: [LOCKS_MEMORY],
     };
@@ -74,17 +74,22 @@ export class LocksTestingModule {
 // A decorator as a function: syntax that has to be compiled away is not in these sources.
 Module({})(LocksTestingModule);
 
-/** A record of `@Once` in memory, for tests: it is empty at first, and ends with the process. */
-export function memoryRecord(): OnceRecord {
+/**
+ * A slot store of `@Once` in memory, for tests: it is empty at first, and ends with the process.
+ *
+ * @param clock - the time of the slot store, in milliseconds since 1970: a slot in its future is refused. Give it the `clock` of the methods, where
+ * they have one. Default: `Date.now`
+ */
+export function memorySlots(clock: () => number = Date.now): SlotStore {
   const entries = new Map<string, SlotEntry>();
   return {
-    async read(job) {
-      return entries.get(job);
+    async read(name) {
+      return { entry: entries.get(name), storeTime: clock() };
     },
-    async write(job, entry) {
-      const { token = 0n } = entries.get(job) ?? {};
+    async write(name, entry) {
+      const { token = 0n } = entries.get(name) ?? {};
       if (token > entry.token) return false;
-      entries.set(job, entry);
+      entries.set(name, entry);
       return true;
     },
   };

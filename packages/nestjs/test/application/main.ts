@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type LockManager } from '@locks/core';
 import { InjectLocks, Locked, LocksModule, Once } from '@locks/nestjs';
-import { every, type OnceRun, textRecord } from '@locks/once';
+import { every, type OnceRun, textSlots } from '@locks/once';
 import { fencedSet, redisBackend } from '@locks/redis-ioredis';
 import { Controller, Get, HttpCode, Inject, Injectable, Module, Param, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -116,7 +116,7 @@ class RedisModule {}
       useFactory: (redis: Redis) => ({
         backend: redisBackend(redis),
         defaults: { ttlMs: 60_000 },
-        record: textRecord({
+        slots: textSlots({
           get: (key) => redis.get(key),
           set: (key, value, token) => fencedSet(redis, key, value, token),
         }),

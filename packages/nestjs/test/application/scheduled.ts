@@ -2,7 +2,7 @@
 import 'reflect-metadata';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LocksModule, Once } from '@locks/nestjs';
-import { every, type OnceRun, textRecord } from '@locks/once';
+import { every, type OnceRun, textSlots } from '@locks/once';
 import { fencedSet, redisBackend } from '@locks/redis-ioredis';
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -37,7 +37,7 @@ class Invoices {
     ScheduleModule.forRoot(),
     LocksModule.forRoot({
       backend: redisBackend(redis),
-      record: textRecord({
+      slots: textSlots({
         get: (key) => redis.get(key),
         set: (key, value, token) => fencedSet(redis, key, value, token),
       }),

@@ -15,7 +15,7 @@ import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts'
 import { isRetryablePostgresError } from '../driver/retryable.ts';
 import { advisoryKey } from './advisory-key.ts';
 import { AdvisorySessions } from './advisory-sessions.ts';
-import type { CheckedAdvisorySettings } from './options.ts';
+import type { CheckedAdvisoryOptions } from './options.ts';
 import { ParkedPoll } from './parked-poll.ts';
 import { PeerQuery } from './peer-query.ts';
 import { ResourceQueue } from './resource-queue.ts';
@@ -58,7 +58,7 @@ export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities
   /** Identifies the grants that this object made by their signals, which stay the same when a grant is copied. */
   readonly #granted = new WeakSet<AbortSignal>();
 
-  constructor(driver: OpeningDriver, settings: CheckedAdvisorySettings) {
+  constructor(driver: OpeningDriver, settings: CheckedAdvisoryOptions) {
     this.#driver = driver;
     this.#sessionTimeoutMs = settings.sessionTimeoutMs;
     this.capabilities = {
@@ -146,6 +146,11 @@ export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities
     await main.ask({ text: 'SELECT 1', values: [] });
   }
 
+  /** Makes the sequence of the fencing tokens, as the first session does. Without tokens there is nothing to make. */
+  async prepare(): Promise<void> {
+    if (this.capabilities.fencing === 'durable') await this.#sessions.main();
+  }
+
   async forceRelease(
     resource: string,
     expectedId: string | undefined,
@@ -164,7 +169,7 @@ export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities
       'LOCK_BACKEND',
       `Could not release by force: ${left.label ?? left.acquisitionId} still holds it. Only its own process can release ` +
         'an advisory lock; pg_terminate_backend() with its pid ends the session and all its locks.',
-      { resource, backend: this.name },
+      { lockName: resource, backend: this.name },
     );
   }
 

@@ -1,7 +1,9 @@
+import { isLockError } from '@locks/core';
 import { CombinedClock, withTimeLimit } from '@locks/core/backend';
 import type { OwnConnection, Statement, TextRow } from '../driver/postgres-driver.ts';
 import { AdvisorySession } from './advisory-session.ts';
-import type { CheckedAdvisorySettings } from './options.ts';
+import { markLayout } from './layout-marker.ts';
+import type { CheckedAdvisoryOptions } from './options.ts';
 import { setUpSession } from './session-setup.ts';
 import { SessionEndedError } from './session-statement.ts';
 import { TokenSequence } from './token-sequence.ts';
@@ -14,6 +16,8 @@ const OPEN_MS = 5_000;
 const REFUSED_MS = 500;
 /** The time for which a session without locks is kept open. */
 const LINGER_MS = 10_000;
+/** The time for which a pooler that was found is not tested again. */
+const POOLER_MS = 60_000;
 
 /** The events that the sessions report to their backend. */
 export interface SessionsListener {
@@ -28,7 +32,7 @@ export interface SessionsListener {
 export class AdvisorySessions {
   readonly tokens: TokenSequence | undefined;
   readonly #open: (name: string) => OwnConnection;
-  readonly #settings: CheckedAdvisorySettings;
+  readonly #settings: CheckedAdvisoryOptions;
   readonly #channels: readonly string[];
   readonly #listener: SessionsListener;
   readonly #sessions = new Set<AdvisorySession>();
@@ -38,12 +42,14 @@ export class AdvisorySessions {
   #openingMain: Promise<AdvisorySession> | undefined;
   /** Whether it is known that no pooler lends our sessions to others. */
   #sessionsAreOurs = false;
+  /** The refusal of a pooler, and until when it counts, on `performance.now()`. */
+  #pooler: { readonly refusal: unknown; readonly until: number } | undefined;
   #closed = false;
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(
     open: (name: string) => OwnConnection,
-    settings: CheckedAdvisorySettings,
+    settings: CheckedAdvisoryOptions,
     channels: readonly string[],
     listener: SessionsListener,
   ) {
@@ -115,6 +121,7 @@ export class AdvisorySessions {
   }
 
   async #openSession(channels: readonly string[]): Promise<AdvisorySession> {
+    if (this.#pooler !== undefined && performance.now() < this.#pooler.until) throw this.#pooler.refusal;
     this.#opening += 1;
     try {
       const connection = await this.#connect();
@@ -129,8 +136,10 @@ export class AdvisorySessions {
     const clock = new CombinedClock();
     const setUpAt = clock.now();
     const { pid, direct } = await setUpSession(connection, timeoutMs, channels);
-    if (!direct && !this.#sessionsAreOurs) await refuseTransactionPooler(() => this.#connect());
+    if (!direct && !this.#sessionsAreOurs) await this.#refusePooler();
     this.#sessionsAreOurs = true;
+    // Before the first lock of the session. Behind the search for a pooler, which would keep the mark.
+    await markLayout(connection);
     await this.tokens?.prepare(connection);
     if (this.#closed) throw new SessionEndedError('the backend was closed');
     const session: AdvisorySession = new AdvisorySession({
@@ -145,6 +154,16 @@ export class AdvisorySessions {
     });
     this.#add(session);
     return session;
+  }
+
+  async #refusePooler(): Promise<void> {
+    try {
+      await refuseTransactionPooler(() => this.#connect());
+    } catch (error) {
+      if (isLockError(error, 'LOCK_UNSUPPORTED'))
+        this.#pooler = { refusal: error, until: performance.now() + POOLER_MS };
+      throw error;
+    }
   }
 
   async #connect(): Promise<OwnConnection> {

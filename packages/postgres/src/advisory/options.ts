@@ -1,8 +1,8 @@
 import { optional, type OptionTable, readOptions, wholeNumber } from '@locks/core/backend';
 import { quoteSchema } from '../driver/quote-schema.ts';
 
-/** The settings of the backend on advisory locks, on every driver. */
-export interface PostgresAdvisorySettings {
+/** The options of `postgresAdvisoryBackend`, on every driver. */
+export interface PostgresAdvisoryOptions {
   /**
    * The silence after which the server ends a session, and with it all its locks: so long a frozen process or a lost machine
    * blocks the others. Its holders lose their leases after two thirds of it. 900 to 600 000 milliseconds.
@@ -26,7 +26,7 @@ export interface PostgresAdvisorySettings {
   readonly fencing?: { readonly schema: string };
 }
 
-export interface CheckedAdvisorySettings {
+export interface CheckedAdvisoryOptions {
   readonly sessionTimeoutMs: number;
   readonly maxConnections: number;
   /** The schema of the sequence is quoted. */
@@ -38,4 +38,4 @@ export const ADVISORY_TABLE = {
   sessionTimeoutMs: optional(wholeNumber(900, 600_000), 15_000),
   maxConnections: optional(wholeNumber(1, 100), 10),
   fencing: optional((value, what) => readOptions(what, value, { schema: quoteSchema })),
-} satisfies OptionTable<PostgresAdvisorySettings>;
+} satisfies OptionTable<PostgresAdvisoryOptions>;

@@ -80,7 +80,7 @@ export class PeerQuery {
     const sessions = this.#process.sessions();
     const main = await sessions.main();
     const rows = await sessionsOn(main, key);
-    if (rows.length === 0) return { resource, holders: [], waiters: [] };
+    if (rows.length === 0) return { name: resource, holders: [], waiters: [] };
     await this.#process.forceRelease(key, part);
     const silent = new Set(rows.map(pidOf).filter((pid) => !sessions.isMine(pid)));
     const own = acquisitionsIn(this.#process.queueOf(key));
@@ -224,7 +224,7 @@ function stateOf(
   known.sort((one, other) => positionOf(one) - positionOf(other));
   const silentHolders = rows.filter((row) => row[1] === 't' && silent.has(pidOf(row)));
   return {
-    resource,
+    name: resource,
     holders: [...known.filter(({ holds }) => holds).map(toHolder), ...silentHolders.map(toSilentHolder)],
     waiters: known
       .filter(({ holds }) => !holds)

@@ -41,6 +41,8 @@ async function setTimeouts(connection: Connection, timeoutMs: number): Promise<S
     'pg_catalog.pg_backend_pid()',
     'pg_catalog.pg_is_in_recovery()',
     ...settings.map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`),
+    // A wait for a lock is a long transaction. PostgreSQL has the setting since version 17.
+    `(SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'transaction_timeout')`,
   ];
   try {
     const [[pid, standby] = []] = await ask(connection, { text: `SELECT ${columns.join(', ')}` });

@@ -1,4 +1,4 @@
-import { matching } from '@locks/core/backend';
+import { readClient } from '@locks/core/backend';
 import { OwnConnections } from '../driver/own-connections.ts';
 import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts';
 import { BunConnection, type BunSql } from './bun-connection.ts';
@@ -25,7 +25,10 @@ export class BunSqlDriver implements OpeningDriver {
   }
 }
 
-export const readBunSql = matching('a Bun.SQL of a PostgreSQL database (no transaction of it)', isBunSql);
+export function readBunSql(caller: string, given: unknown): BunSql {
+  const allowed = 'a Bun.SQL of a PostgreSQL database (no transaction of it)';
+  return readClient(caller, 'sql', given, allowed, isBunSql);
+}
 
 function isBunSql(value: unknown): value is BunSql {
   if (typeof value !== 'function') return false;

@@ -1,7 +1,5 @@
 export {
   type BunLeaseOptions,
-  type BunSqlSource,
-  migrateLeaseSchema,
   postgresLeaseBackend,
 } from './backends.ts';
 export type { BunSql } from './bun-connection.ts';

@@ -1,11 +1,6 @@
-import { NoAnswerError } from '@locks/core/backend';
+import { answerWithin } from '@locks/core/backend';
 import type { Connection, Statement, TextResult, TextRow } from './postgres-driver.ts';
-import {
-  afterReading,
-  noResult,
-  type StatementDeadline,
-  type StatementResult,
-} from './postgres-statements.ts';
+import { noResult, type StatementDeadline, type StatementResult } from './postgres-statements.ts';
 
 /** Runs one statement on a connection and resolves to its rows. */
 export async function ask(connection: Connection, statement: Statement): Promise<readonly TextRow[]> {
@@ -25,14 +20,12 @@ export function askWithin(
   call: StatementDeadline,
   limitMs: number,
 ): Promise<StatementResult> {
-  return new Promise((resolve, reject) => {
-    const sentAt = call.now();
-    const answerMs = Math.max(1, Math.min(call.deadline - sentAt, limitMs));
-    const timer = setTimeout(() => afterReading(() => reject(new NoAnswerError(answerMs))), answerMs);
+  const sentAt = call.now();
+  const answered = new Promise<StatementResult>((resolve, reject) => {
     connection.send(statement, (error, result = noResult) => {
-      clearTimeout(timer);
       if (error) reject(error);
       else resolve({ ...result, sentAt, processId: connection.processId });
     });
   });
+  return answerWithin(answered, Math.max(1, Math.min(call.deadline - sentAt, limitMs)));
 }

@@ -35,6 +35,8 @@ export interface Connection {
 
 /** A connection that a pool has lent. No error of it ends the process before its return. */
 export interface PooledConnection extends Connection {
+  /** Whether the last statement has left a transaction open. Missing where nobody else uses the connections. */
+  readonly isInTransaction?: boolean;
   /** Returns the connection. One with an error that the server did not answer with is closed. */
   release(error?: Error | null): void;
 }
@@ -65,6 +67,8 @@ export interface PostgresDriver {
    * @param address - the URL of another address than the pool's
    */
   open?(name: string, address?: string): OwnConnection;
+  /** Whether the application has closed what the driver was given. */
+  isClientClosed?(): boolean;
   /** Closes what the driver has opened itself, and nothing that it was given. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Call, ConnectionQueue, NoAnswerError, PRIORITIES, type Priority } from '@locks/core/backend';
+import { IN_FAILED_TRANSACTION, OpenTransactionError } from './open-transaction.ts';
 import { OwnConnections } from './own-connections.ts';
 import {
   canOpen,
@@ -9,7 +10,7 @@ import {
   type TextResult,
   type Value,
 } from './postgres-driver.ts';
-import { isStrangeStatement } from './server-error.ts';
+import { codeOf, isStrangeStatement } from './server-error.ts';
 
 /** The silence after which a connection counts as broken, whatever TCP says. */
 const ANSWER_MS = 5_000;
@@ -67,7 +68,7 @@ export type MakeStatement = () => OutgoingStatement | undefined;
 interface SentStatement {
   readonly end: (error: Error) => void;
   /** The time until which the answer is waited for, on `performance.now()`. */
-  readonly until: number;
+  until: number;
 }
 
 /** A request for a connection whose caller holds a lock. */
@@ -76,7 +77,7 @@ interface UrgentRequest {
   readonly addTo: (queue: ConnectionQueue<PooledConnection>) => () => void;
   takeBack: () => void;
   /** The time from which the request no longer waits for the pool, on `performance.now()`. */
-  readonly overdueAt: number;
+  overdueAt: number;
 }
 
 /**
@@ -196,8 +197,11 @@ export class PostgresStatements {
   ): void {
     const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
       if (!this.#sent.delete(sent)) return;
+      // The application sent BEGIN on a connection that it had returned: a ROLLBACK may undo the statement.
+      const isUndoable = connection.isInTransaction === true || codeOf(error) === IN_FAILED_TRANSACTION;
       connection.release(error);
       queue.returned();
+      if (isUndoable) return reject(new OpenTransactionError());
       if (!error) {
         const { rows, count } = result;
         return resolve({ rows, count, sentAt, processId: connection.processId });
@@ -216,8 +220,15 @@ export class PostgresStatements {
 
   /** Watches all statements with one timer, rather than one for each. */
   #watch(): void {
-    this.#watcher ??= setInterval(() => {
+    if (this.#watcher !== undefined) return;
+    let dueAt = performance.now() + WATCH_MS;
+    this.#watcher = setInterval(() => {
       const now = performance.now();
+      // While the event loop stood still nothing could arrive (docs/spec.md §2.9).
+      const stalledMs = Math.max(0, now - dueAt);
+      dueAt = now + WATCH_MS;
+      for (const sent of this.#sent) sent.until += stalledMs;
+      for (const urgent of this.#urgent) urgent.overdueAt += stalledMs;
       for (const { end, until } of this.#sent)
         if (until <= now) afterReading(() => end(new NoAnswerError('the connection gave no answer in time')));
       for (const urgent of this.#urgent) {

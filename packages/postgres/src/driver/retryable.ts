@@ -1,4 +1,5 @@
 import { NoAnswerError } from '@locks/core/backend';
+import { OpenTransactionError } from './open-transaction.ts';
 import { NoConnectionError } from './postgres-statements.ts';
 import { codeOf, isStrangeStatement } from './server-error.ts';
 
@@ -17,6 +18,7 @@ const TEMPORARY_MESSAGE =
 export function isRetryablePostgresError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof NoConnectionError || error instanceof NoAnswerError) return true;
+  if (error instanceof OpenTransactionError) return true;
   if (isStrangeStatement(error)) return true;
   const code = codeOf(error);
   if (TEMPORARY_STATE.test(code) || TEMPORARY_CODE.test(code)) return true;

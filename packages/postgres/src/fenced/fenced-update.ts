@@ -9,7 +9,8 @@ import {
   text,
 } from '@locks/core/backend';
 import { channel } from 'node:diagnostics_channel';
-import { type RunSql, runnerOf, type SqlClient } from '../transaction/sql-client.ts';
+import { poolRunnerOf } from '../transaction/outside-runner.ts';
+import type { RunSql, SqlClient } from '../transaction/sql-client.ts';
 
 /** A write to one row, and the fencing token that it is made under. */
 export interface FencedUpdate {
@@ -30,7 +31,7 @@ export interface FencedUpdate {
 }
 
 // setup: import { createLocks } from '@locks/core'; import { fencedUpdate, postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
-// setup: const client = new Pool(); const locks = createLocks(postgresLeaseBackend({ pool: client }));
+// setup: const client = new Pool(); const locks = createLocks(postgresLeaseBackend(client));
 /**
  * Writes a row, unless it was written before under a newer fencing token. So a holder that does not know yet that it lost its
  * lease cannot overwrite what its successor wrote. The comparison and the write are one statement, in your transaction if
@@ -49,7 +50,7 @@ export interface FencedUpdate {
  * transaction should be rolled back. `LOCK_INVALID_ARGUMENT` for a bad argument, or a key that names several rows.
  */
 export async function fencedUpdate(client: SqlClient, update: FencedUpdate): Promise<boolean> {
-  const run = runnerOf('fencedUpdate()', client);
+  const run = poolRunnerOf('fencedUpdate()', client);
   const { table, key, set, token, fenceColumn } = readOptions('fencedUpdate()', update, TABLE);
   const target = (typeof table === 'string' ? [table] : table).map((part) => quoted('table', part)).join('.');
   const fence = quoted('fenceColumn', fenceColumn);
@@ -85,13 +86,15 @@ export async function fencedUpdate(client: SqlClient, update: FencedUpdate): Pro
   return false;
 }
 
+/** The largest number of a column of type `bigint`. */
+const LAST_BIGINT = 2n ** 63n - 1n;
 const rejectedChannel = channel('locks:fence-rejected');
 const readColumns = matching('an object with at least one column', isColumns);
 const TABLE = {
   table: matching('the name of a table, or [schema, table]', isTable),
   key: readColumns,
   set: readColumns,
-  token: matching('the fencingToken of the lease, a bigint', isToken),
+  token: matching('the fencingToken of the lease, a bigint of 1 to 9223372036854775807', isToken),
   fenceColumn: optional(text('the name of a column', /./s), 'fencing_token'),
 } satisfies OptionTable<FencedUpdate>;
 
@@ -103,8 +106,9 @@ function isColumns(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && Object.keys(value).length > 0;
 }
 
+/** No grant has a token of 0 or less: whoever passes one has computed it, and every write under a real token would be refused or not. */
 function isToken(value: unknown): value is bigint {
-  return typeof value === 'bigint';
+  return typeof value === 'bigint' && value > 0n && value <= LAST_BIGINT;
 }
 
 /** Returns whether a row has this key. Throws if its token is newer. */

@@ -18,7 +18,7 @@ export async function inspectResource(
   options?: InspectOptions,
 ): Promise<ResourceState> {
   const { rows } = await ask(options?.waiters === false ? sql.holders : sql.state, [[nameBytes(resource)]]);
-  return toStates(rows).get(resource) ?? { resource, holders: [], waiters: [] };
+  return toStates(rows).get(resource) ?? { name: resource, holders: [], waiters: [] };
 }
 
 /** Yields the holders and waiters of each name in use that begins with `prefix`: in byte order, page by page. */

@@ -28,10 +28,10 @@ import { leaseSql, type LeaseSql } from './lease-sql.ts';
 import { PostgresLocalWaiters } from './local-waiters.ts';
 import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
-import type { CheckedLeaseSettings } from './options.ts';
+import type { CheckedLeaseOptions } from './options.ts';
 import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toRenewalStatus } from './replies.ts';
 import { ReleaseBatches } from './release-batches.ts';
-import { ensureSchema } from './schema.ts';
+import { ensureSchema, prepareSchema } from './schema.ts';
 
 const COMMON = {
   tenure: 'lease',
@@ -39,7 +39,7 @@ const COMMON = {
   order: 'fifo',
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
-  features: ['list', 'waiters', 'force-release', 'steal', 'hand-over', 'max-waiters', 'many'],
+  features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
 } as const satisfies Omit<BackendCapabilities, 'reach'>;
 
 /** The type of the capabilities of the backend on a lease table. `process`: the database is part of the process. */
@@ -59,10 +59,11 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   readonly spec = 'locks-backend/1';
   readonly name = 'postgres-lease';
   readonly capabilities: PostgresLeaseCapabilities<Reach>;
+  readonly isClientClosed?: (() => boolean) | undefined;
   readonly #statements: PostgresStatements;
   readonly #waiters: PostgresLocalWaiters;
   readonly #sql: LeaseSql;
-  readonly #settings: CheckedLeaseSettings;
+  readonly #settings: CheckedLeaseOptions;
   readonly #attempts: AttemptQueues;
   readonly #releases: ReleaseBatches;
   readonly #abandons: ReleaseBatches;
@@ -70,8 +71,9 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   #schemaFound = false;
   #sweepAt = performance.now() + SWEEP_MS;
 
-  constructor(driver: PostgresDriver, settings: CheckedLeaseSettings, reach: Reach) {
+  constructor(driver: PostgresDriver, settings: CheckedLeaseOptions, reach: Reach) {
     this.capabilities = { ...COMMON, reach };
+    this.isClientClosed = driver.isClientClosed?.bind(driver);
     this.#settings = settings;
     this.#statements = new PostgresStatements(driver);
     this.#sql = leaseSql(settings.schema);
@@ -187,6 +189,10 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
     return rows.filter(([, role]) => role === 'h').map(toHolder);
   }
 
+  async prepare({ signal }: Call): Promise<void> {
+    await prepareSchema(this.#statements.driver, this.#settings.schema, signal);
+  }
+
   connectionError(request?: AcquireRequest): Error | undefined {
     // A waiter in the queue of the store needs no connection of the pool.
     const isUnsent = request === undefined || this.#attempts.isUnsent(request);
@@ -252,11 +258,11 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   }
 
   async #findSchema(): Promise<void> {
-    const { schema, migrate } = this.#settings;
+    const { schema, autoPrepare } = this.#settings;
     // Concurrent calls share this check of the schema, so it has a deadline of its own.
     const now = (): number => performance.now();
     const call = { now, deadline: now() + FIND_SCHEMA_MS };
-    this.#schema ??= ensureSchema(this.#statements, schema, migrate, call).finally(() => {
+    this.#schema ??= ensureSchema(this.#statements, schema, autoPrepare, call).finally(() => {
       this.#schema = undefined;
     });
     await this.#schema;

@@ -11,10 +11,13 @@ export function leaseSql(schema: string) {
   const columns = `pg_catalog.encode(name, 'hex'), role, id, kind, weight, permits, label, token, age_ms, left_ms`;
   const numbers = `'${schema}.numbers'::pg_catalog.regclass`;
   return {
+    // At another isolation than read committed nothing is inserted, and the function refuses: a release could fail there.
     // The token is drawn before the insert, which may wait until other holders have come and gone. It is drawn again then.
     plainInsert: `INSERT INTO ${schema}.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
-VALUES ($1, false, 0, $2, pg_catalog.nextval(${numbers}), pg_catalog.clock_timestamp(), pg_catalog.clock_timestamp()
-  OPERATOR(pg_catalog.+) ($3::double precision OPERATOR(pg_catalog.*) interval '1 millisecond'), $4)
+SELECT $1::pg_catalog.bytea, false, 0, $2::pg_catalog.text, pg_catalog.nextval(${numbers}), pg_catalog.clock_timestamp(),
+  pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) ($3::double precision OPERATOR(pg_catalog.*) interval '1 millisecond'),
+  $4::pg_catalog.text
+WHERE pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) 'read committed'
 ON CONFLICT (name) DO NOTHING
 RETURNING CASE WHEN pg_catalog.pg_sequence_last_value(${numbers}) OPERATOR(pg_catalog.=) token THEN token
   ELSE ${schema}.draw_again(name) END`,

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { isLockError } from '@locks/core';
+import { refuseTransactionPooler } from '../advisory/transaction-pooler.ts';
 import { askWithin } from '../driver/ask.ts';
 import type { OwnConnection, Value } from '../driver/postgres-driver.ts';
 import type { StatementDeadline, StatementResult } from '../driver/postgres-statements.ts';
@@ -32,6 +34,8 @@ export class Listener {
   #retryMs = FIRST_RETRY_MS;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
+  /** Whether it is known that a pooler in between lends whole sessions. */
+  #hasOwnSessions = false;
 
   constructor(connect: () => OwnConnection, channel: string, events: ListenerEvents) {
     this.#connect = connect;
@@ -87,7 +91,9 @@ export class Listener {
       FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'idle_session_timeout')`;
     const { rows, processId } = await askWithin(connection, { text: idle }, call, ANSWER_MS);
     if (this.#connection !== connection) return;
-    if (Number(rows[0]?.[0]) !== processId) {
+    const isOwn = Number(rows[0]?.[0]) === processId || (await this.#isOwnBehindPooler());
+    if (this.#connection !== connection) return;
+    if (!isOwn) {
       this.#drop();
       this.#closed = true;
       return this.#events.pooled();
@@ -101,6 +107,24 @@ export class Listener {
     this.#key = key;
     this.#retryMs = FIRST_RETRY_MS;
     this.#events.listening();
+  }
+
+  /** Whether a pooler is in between that lends whole sessions, where `LISTEN` works. */
+  async #isOwnBehindPooler(): Promise<boolean> {
+    if (this.#hasOwnSessions) return true;
+    const connect = async (): Promise<OwnConnection> => {
+      const connection = this.#connect();
+      await connection.connect();
+      return connection;
+    };
+    try {
+      await refuseTransactionPooler(connect);
+      this.#hasOwnSessions = true;
+      return true;
+    } catch (error) {
+      if (isLockError(error, 'LOCK_UNSUPPORTED')) return false;
+      throw error;
+    }
   }
 
   #lost(connection: OwnConnection): void {

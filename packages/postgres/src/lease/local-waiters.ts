@@ -3,7 +3,7 @@ import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks
 import { canOpen, type OwnConnection } from '../driver/postgres-driver.ts';
 import type { PostgresStatements } from '../driver/postgres-statements.ts';
 import { Listener } from './listener.ts';
-import type { CheckedLeaseSettings } from './options.ts';
+import type { CheckedLeaseOptions } from './options.ts';
 import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { type AttemptReply, type HandOff, parseHandOff } from './replies.ts';
 import { PostgresWaiterHeartbeat } from './waiter-heartbeat.ts';
@@ -34,13 +34,13 @@ export class PostgresLocalWaiters implements WaiterRegistry {
   /** @param abandon - abandons an acquisition in the background */
   constructor(
     statements: PostgresStatements,
-    { listen, schema }: CheckedLeaseSettings,
+    { listen, schema }: CheckedLeaseOptions,
     abandon: (request: AcquireRequest, call: Call) => void,
   ) {
     this.#abandon = abandon;
     const { driver } = statements;
     if (listen !== false && canOpen(driver)) {
-      const address = typeof listen === 'object' ? listen.connectionString : undefined;
+      const address = typeof listen === 'object' ? listen.url : undefined;
       const connect = (): OwnConnection => driver.open(LISTENER, address);
       this.#listener = new Listener(connect, `locks_${this.client}`, {
         message: (payload) => this.#onMessage(payload),
@@ -169,7 +169,7 @@ interface GivenUp {
 function warnOfPolling(): void {
   process.emitWarning(
     'The database is reached through a pooler, where LISTEN does not work: waiters of @locks/postgres poll. Give ' +
-      'postgresLeaseBackend `listen: { connectionString }` with a direct address, or `listen: false` to poll without this warning.',
+      'postgresLeaseBackend `listen: { url }` with a direct address, or `listen: false` to poll without this warning.',
     { code: 'LOCKS_POSTGRES_POLLING' },
   );
 }

@@ -15,8 +15,8 @@ const MAX_ABANDONS = 3;
 interface Ending {
   readonly request: AcquireRequest;
   readonly call: Call;
-  /** The time after which the acquisition's end is not sent, on the caller's clock. */
-  readonly endsAt: number;
+  /** Whether the acquisition's end is sent however late a connection comes. */
+  readonly isUnhurried: boolean;
   /** Whether a plain delete may end the acquisition. */
   isUncontended: boolean;
   /** @param wasHeld - whether the acquisition had a lease that was live */
@@ -46,8 +46,7 @@ export class ReleaseBatches {
 
   async release(grant: Grant, call: Call): Promise<boolean> {
     // A release that is requested at its deadline is sent all the same.
-    const endsAt = call.now() >= call.deadline ? Number.POSITIVE_INFINITY : call.deadline;
-    return await this.#add(grant.request, call, endsAt, isUncontended(grant));
+    return await this.#add(grant.request, call, call.now() >= call.deadline, isUncontended(grant));
   }
 
   /**
@@ -55,12 +54,12 @@ export class ReleaseBatches {
    * after 10 s.
    */
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
-    await this.#add(request, call, Number.POSITIVE_INFINITY, false);
+    await this.#add(request, call, true, false);
   }
 
-  #add(request: AcquireRequest, call: Call, endsAt: number, isUncontended: boolean): Promise<boolean> {
+  #add(request: AcquireRequest, call: Call, isUnhurried: boolean, isUncontended: boolean): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      const ending = { request, call, endsAt, isUncontended, resolve, reject };
+      const ending = { request, call, isUnhurried, isUncontended, resolve, reject };
       const sameName = this.#pending.get(request.resource);
       if (sameName === undefined) this.#pending.set(request.resource, [ending]);
       else sameName.push(ending);
@@ -111,7 +110,7 @@ export class ReleaseBatches {
     for (const [name, endings] of this.#pending) {
       if (this.#busy.has(name)) continue;
       for (const ending of endings.splice(0, MAX_ACQUISITIONS - batch.length)) {
-        if (ending.call.now() < ending.endsAt) batch.push(ending);
+        if (ending.call.now() < endOf(ending)) batch.push(ending);
         else rejectLate(ending.reject);
       }
       if (endings.length === 0) this.#pending.delete(name);
@@ -125,7 +124,7 @@ export class ReleaseBatches {
     const { sql, waiters } = this.#context;
     const [first] = batch;
     const sentAt = first.call.now();
-    const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(({ endsAt }) => endsAt)) - sentAt);
+    const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(endOf)) - sentAt);
     const names = batch.map(({ request }) => nameBytes(request.resource));
     const ids = batch.map(({ request }) => request.acquisitionId);
     if (isPlain) return { text: sql.plainDelete, values: [names[0], ids[0]], sentAt, leftMs };
@@ -159,4 +158,9 @@ type Batch = readonly [Ending, ...Ending[]];
 
 function isFilled(batch: readonly Ending[]): batch is Batch {
   return batch.length > 0;
+}
+
+/** The time after which the acquisition's end is not sent, on the caller's clock: a stall of the event loop moves the deadline of a call. */
+function endOf({ isUnhurried, call }: Ending): number {
+  return isUnhurried ? Number.POSITIVE_INFINITY : call.deadline;
 }

@@ -114,12 +114,12 @@ export function toRenewalStatus(letter: string): RenewalStatus {
 
 /** Reads rows of the function `state`, which come in the order of the names. */
 export function toStates(rows: readonly TextRow[]): Map<string, ResourceState> {
-  const states = new Map<string, { resource: string; holders: Holder[]; waiters: Waiter[] }>();
+  const states = new Map<string, { name: string; holders: Holder[]; waiters: Waiter[] }>();
   for (const row of rows) {
     const resource = toName(row[0]);
     let state = states.get(resource);
     if (state === undefined) {
-      state = { resource, holders: [], waiters: [] };
+      state = { name: resource, holders: [], waiters: [] };
       states.set(resource, state);
     }
     if (row[1] === 'h') state.holders.push(toHolder(row));

@@ -1,3 +1,4 @@
+import { creationLock, type TableOfOnce } from '../lease/tables-of-once.ts';
 import type { SqlExecutor } from '../transaction/sql-client.ts';
 
 const UNDEFINED_TABLE = '42P01';
@@ -6,19 +7,18 @@ const UNDEFINED_TABLE = '42P01';
 export function makeTable(
   run: SqlExecutor,
   schema: string,
-  table: string,
-  columns: string,
-  more = '',
+  table: TableOfOnce,
 ): (error: unknown) => Promise<[]> {
   return async (error) => {
     if ((error as { readonly code?: unknown } | null)?.code !== UNDEFINED_TABLE) throw error;
-    // One statement, so that it also works through a pooler. `IF NOT EXISTS` alone may fail where two sessions create at the same time.
+    // One statement, so that it also works through a pooler. The server learns what others created when it opens a catalog, and not
+    // when it is given an advisory lock.
     await run(
       `DO $do$ BEGIN
-      PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('@locks/once ${table}', 0));
+      PERFORM ${creationLock(table)};
+      PERFORM 1 FROM pg_catalog.pg_namespace LIMIT 1;
       CREATE SCHEMA IF NOT EXISTS ${schema};
-      CREATE TABLE IF NOT EXISTS ${table} (${columns});
-      ${more}
+      ${table.create}
     END $do$`,
       [],
     );

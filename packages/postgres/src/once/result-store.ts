@@ -1,20 +1,22 @@
 import { LockError } from '@locks/core';
 import { readOptions, type ResultStore } from '@locks/core/backend';
 import { SCHEMA_TABLE } from '../lease/options.ts';
-import { runnerOf, type SqlClient } from '../transaction/sql-client.ts';
+import { sharedResults } from '../lease/tables-of-once.ts';
+import { outsideRunnerOf } from '../transaction/outside-runner.ts';
+import type { SqlClient } from '../transaction/sql-client.ts';
 import { makeTable } from './make-table.ts';
+import { fromColumn, toColumn } from './nul-text.ts';
 
 /** The options of `postgresResults`. */
 export interface PostgresResultsOptions {
   /**
-   * The schema of the table `shared_results`. Schema and table are made by the first `get`, unless they exist.
+   * The schema of the table `shared_results`. Schema and table are made by the first `get`, unless they exist, or by `prepare()` of a
+   * `postgresLeaseBackend` with the same schema.
    * @defaultValue `'locks'`
    */
   readonly schema?: string;
 }
 
-const COLUMNS =
-  'key text PRIMARY KEY, value text NOT NULL, token bigint NOT NULL, ends_at timestamptz NOT NULL';
 /** A row is kept so much longer than its result, since its token refuses writers that lost their lock. */
 const FENCE = "INTERVAL '1 hour'";
 /** A write removes at most so many old rows: more than it adds. */
@@ -31,21 +33,22 @@ const SWEPT = 10;
  * `LOCK_LOST` with reason `taken-over` when a newer token wrote before
  * @example
  * ```ts
- * const locks = createLocks(postgresLeaseBackend({ pool }));
+ * const locks = createLocks(postgresLeaseBackend(pool));
  * const options = { store: postgresResults(pool), shareForMs: 5_000 };
  * const prices = await coalesce(locks, 'prices', ({ signal }) => fetchPrices(signal), options);
  * ```
  */
 export function postgresResults(client: SqlClient, options?: PostgresResultsOptions): ResultStore {
-  const run = runnerOf('postgresResults()', client);
+  const run = outsideRunnerOf('postgresResults()', client);
   const { schema } = readOptions('postgresResults()', options, SCHEMA_TABLE);
-  const table = `${schema}.shared_results`;
-  const index = `CREATE INDEX IF NOT EXISTS shared_results_ends_at ON ${table} (ends_at);`;
+  const results = sharedResults(schema);
+  const table = results.name;
   return {
     async get(key) {
       const read = `SELECT value FROM ${table} WHERE key = $1 AND ends_at > pg_catalog.clock_timestamp()`;
-      const [row] = await run(read, [key]).catch(makeTable(run, schema, table, COLUMNS, index));
-      return row?.['value'] as string | undefined;
+      const [row] = await run(read, [toColumn(key)]).catch(makeTable(run, schema, results));
+      const value = row?.['value'] as string | undefined;
+      return value === undefined ? undefined : fromColumn(value);
     },
     async set(key, value, token, ttlMs) {
       // The number of rows is a column, since not every library tells it otherwise.
@@ -60,11 +63,11 @@ export function postgresResults(client: SqlClient, options?: PostgresResultsOpti
            ON CONFLICT (key) DO UPDATE SET value = excluded.value, token = excluded.token, ends_at = excluded.ends_at
            WHERE present.token <= excluded.token RETURNING 1)
          SELECT pg_catalog.count(*)::pg_catalog.text AS written FROM written`,
-        [key, value, String(token), String(ttlMs)],
+        [toColumn(key), toColumn(value), String(token), String(ttlMs)],
       );
       if (Number(row?.['written']) === 1) return;
       const says = `The result of ${key} was not written: ${table} has one under a token newer than ${token}.`;
-      throw new LockError('LOCK_LOST', says, { resource: key, reason: 'taken-over' });
+      throw new LockError('LOCK_LOST', says, { lockName: key, reason: 'taken-over' });
     },
   };
 }

@@ -1,24 +1,12 @@
-import { type OptionTable, readOptions } from '@locks/core/backend';
-import type { LockBackend } from '@locks/core';
+import { type LockBackend, readOptions } from '@locks/core/backend';
 import { AdvisoryBackend, type PostgresAdvisoryCapabilities } from '../advisory/advisory-backend.ts';
-import { ADVISORY_TABLE, type PostgresAdvisorySettings } from '../advisory/options.ts';
+import { ADVISORY_TABLE, type PostgresAdvisoryOptions } from '../advisory/options.ts';
 import { PostgresLeaseBackend, type PostgresLeaseCapabilities } from '../lease/lease-backend.ts';
-import { LEASE_TABLE, type PostgresLeaseSettings, SCHEMA_TABLE } from '../lease/options.ts';
-import { migrateBy } from '../lease/schema.ts';
-import { type DatabaseSource, SOURCE_TABLE, sourceOf } from './database-source.ts';
+import { LEASE_TABLE, type PostgresLeaseOptions } from '../lease/options.ts';
+import { type DatabaseSource, readSource } from './database-source.ts';
 import { PgDriver } from './pg-driver.ts';
 
-/** The options of the backend on a lease table: the database, and the settings of the backend. */
-export type PostgresLeaseOptions = DatabaseSource & PostgresLeaseSettings;
-
-/** The options of `postgresAdvisoryBackend`: the database, and the settings of the backend. */
-export type PostgresAdvisoryOptions = DatabaseSource & PostgresAdvisorySettings;
-
-const LEASE_OPTIONS = { ...SOURCE_TABLE, ...LEASE_TABLE } satisfies OptionTable<PostgresLeaseOptions>;
-const ADVISORY_OPTIONS = {
-  ...SOURCE_TABLE,
-  ...ADVISORY_TABLE,
-} satisfies OptionTable<PostgresAdvisoryOptions>;
+const ELSEWHERE = { pool: 'the first argument', connectionString: 'the first argument' };
 
 // setup: import { createLocks } from '@locks/core'; import { postgresLeaseBackend } from '@locks/postgres'; import { Pool } from 'pg';
 // setup: const pool = new Pool(); declare function work(): Promise<void>;
@@ -28,18 +16,17 @@ const ADVISORY_OPTIONS = {
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  * @example
  * ```ts
- * const locks = createLocks(postgresLeaseBackend({ pool }));
+ * const locks = createLocks(postgresLeaseBackend(pool));
  * await locks.lock('nightly-report').run(work);
  * ```
  */
-export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend<PostgresLeaseCapabilities> {
+export function postgresLeaseBackend(
+  source: DatabaseSource,
+  options?: PostgresLeaseOptions,
+): LockBackend<PostgresLeaseCapabilities> {
   const caller = 'postgresLeaseBackend()';
-  const { pool, connectionString, ...settings } = readOptions(caller, options, LEASE_OPTIONS);
-  return new PostgresLeaseBackend(
-    new PgDriver(sourceOf(caller, { pool, connectionString })),
-    settings,
-    'network',
-  );
+  const driver = new PgDriver(readSource(caller, source));
+  return new PostgresLeaseBackend(driver, readOptions(caller, options, LEASE_TABLE, ELSEWHERE), 'network');
 }
 
 // setup: import { createLocks } from '@locks/core'; import { postgresAdvisoryBackend } from '@locks/postgres';
@@ -50,45 +37,30 @@ export function postgresLeaseBackend(options: PostgresLeaseOptions): LockBackend
  *
  * @example
  * ```ts
- * const locks = createLocks(postgresAdvisoryBackend({ connectionString: 'postgres://app@db/shop' }));
+ * const locks = createLocks(postgresAdvisoryBackend('postgres://app@db/shop'));
  * await locks.lock('nightly-report').run(work);
  * ```
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  */
 export function postgresAdvisoryBackend(
+  source: DatabaseSource,
   options: PostgresAdvisoryOptions & { readonly fencing: { readonly schema: string } },
 ): LockBackend<PostgresAdvisoryCapabilities<'durable'>>;
 export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions & { readonly fencing?: undefined },
+  source: DatabaseSource,
+  options?: PostgresAdvisoryOptions & { readonly fencing?: undefined },
 ): LockBackend<PostgresAdvisoryCapabilities<'none'>>;
 export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions,
+  source: DatabaseSource,
+  options?: PostgresAdvisoryOptions,
 ): LockBackend<PostgresAdvisoryCapabilities>;
 export function postgresAdvisoryBackend(
-  options: PostgresAdvisoryOptions,
+  source: DatabaseSource,
+  options?: PostgresAdvisoryOptions,
 ): LockBackend<PostgresAdvisoryCapabilities> {
   const caller = 'postgresAdvisoryBackend()';
-  const { pool, connectionString, ...settings } = readOptions(caller, options, ADVISORY_OPTIONS);
   // The pool lends its settings only: a lock that keeps a connection must not take one from the application.
-  return new AdvisoryBackend(new PgDriver(sourceOf(caller, { pool, connectionString })), settings);
-}
-
-// setup: import { migrateLeaseSchema } from '@locks/postgres';
-/**
- * Creates the schema of `postgresLeaseBackend`, or brings it up to date. Any number of processes may call this at the same
- * time, and again. The role needs `CREATE` on the database, or on the schema if the schema exists.
- *
- * @throws PostgresSchemaError `NEWER_SCHEMA`, `NO_PRIVILEGE`
- * @example
- * ```ts
- * await migrateLeaseSchema({ connectionString: 'postgres://owner@db.example.com/shop', schema: 'locks' });
- * ```
- */
-export async function migrateLeaseSchema(
-  options: DatabaseSource & { readonly schema?: string },
-): Promise<void> {
-  const caller = 'migrateLeaseSchema()';
-  const { schema, ...source } = readOptions(caller, options, { ...SOURCE_TABLE, ...SCHEMA_TABLE });
-  await migrateBy(new PgDriver(sourceOf(caller, source)), schema);
+  const driver = new PgDriver(readSource(caller, source));
+  return new AdvisoryBackend(driver, readOptions(caller, options, ADVISORY_TABLE, ELSEWHERE));
 }

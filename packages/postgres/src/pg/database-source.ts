@@ -1,39 +1,19 @@
-import { invalidArgument, matching, optional, type OptionsRead, type OptionTable } from '@locks/core/backend';
+import { readClient } from '@locks/core/backend';
 import type pg from 'pg';
 import { readConnectionString } from '../driver/connection-string.ts';
 
-/** The source of the database: your own pool, or the URL of a database for a pool that the backend opens. */
-export type DatabaseSource =
-  | {
-      /** A pool of yours, which is used and never closed. */
-      readonly pool: pg.Pool;
-      readonly connectionString?: never;
-    }
-  | {
-      /** `postgres://user:password@host:5432/database`: a pool of the backend's own, closed with it. */
-      readonly connectionString: string;
-      readonly pool?: never;
-    };
+/**
+ * The database: a pool of yours, which is used and never closed, or `postgres://user:password@host:5432/database` for a pool that is
+ * opened for this, and closed with it.
+ */
+export type DatabaseSource = pg.Pool | string;
 
-export const SOURCE_TABLE = {
-  pool: optional(
-    matching(
-      'a Pool of the package pg (a single Client cannot be shared; postgres.js: @locks/postgres/postgres-js)',
-      isPool,
-    ),
-  ),
-  connectionString: optional(readConnectionString),
-} satisfies OptionTable<DatabaseSource>;
-
-/** The source of checked options. Refuses options that name no source, or two. */
-export function sourceOf(
-  caller: string,
-  { pool, connectionString }: OptionsRead<typeof SOURCE_TABLE>,
-): DatabaseSource {
-  if (pool !== undefined && connectionString === undefined) return { pool };
-  if (pool === undefined && connectionString !== undefined) return { connectionString };
-  const given = pool === undefined ? 'neither' : 'both';
-  throw invalidArgument(`${caller} takes either pool or connectionString, and ${given} was given.`);
+/** Checks the first argument of a function. */
+export function readSource(caller: string, given: unknown): DatabaseSource {
+  if (typeof given === 'string') return readConnectionString(given, `${caller}: the URL`);
+  const allowed =
+    'a Pool of the package pg, or a URL (a single Client cannot be shared; postgres.js: @locks/postgres/postgres-js)';
+  return readClient(caller, 'pool', given, allowed, isPool);
 }
 
 function isPool(value: unknown): value is pg.Pool {

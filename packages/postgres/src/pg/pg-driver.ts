@@ -8,37 +8,36 @@ import type {
   Statement,
 } from '../driver/postgres-driver.ts';
 import { isRefusal } from '../driver/server-error.ts';
+import { limitOf, takeCleanClient, transactionStatusOf } from '../driver/clean-client.ts';
+import { OpenTransactionError } from '../driver/open-transaction.ts';
+import { OwnConnections } from '../driver/own-connections.ts';
 import type { DatabaseSource } from './database-source.ts';
 import { PgOwnConnection, processIdOf } from './pg-own-connection.ts';
 import { sendTexts } from './text-query.ts';
-
-/** The default of `max` of pg's pool. */
-const DEFAULT_MAX = 10;
 
 /** The package `pg`: a pool of the application, or one of the driver's own. */
 export class PgDriver implements OpeningDriver {
   readonly pool: ConnectionPool<PooledConnection>;
   readonly #pool: pg.Pool;
   readonly #isOwn: boolean;
+  /** The connections for statements that find nothing but clients with an open transaction in the pool. */
+  readonly #outside: OwnConnections;
   #unguard: (() => void) | undefined;
 
-  constructor({ pool, connectionString }: DatabaseSource) {
-    this.#isOwn = pool === undefined;
+  constructor(source: DatabaseSource) {
+    this.#isOwn = typeof source === 'string';
     // The pool makes its first connection when somebody asks for one.
-    this.#pool =
-      pool ??
-      new pg.Pool({
-        connectionString,
-        keepAlive: true,
-        connectionTimeoutMillis: 5_000,
-        allowExitOnIdle: true,
-      });
+    this.#pool = typeof source === 'string' ? openPool(source) : source;
     const { limit, connect, release } = lendingPool(this.#pool);
+    this.#outside = new OwnConnections(limit, () => this.open('@locks/postgres'));
     this.pool = {
       limit,
       connect: (done) => {
         this.#unguard ??= guardPool(this.#pool);
-        connect(done);
+        connect((error, connection) => {
+          if (error instanceof OpenTransactionError) this.#outside.connect(done);
+          else done(error, connection);
+        });
       },
       release,
     };
@@ -48,7 +47,12 @@ export class PgDriver implements OpeningDriver {
     return address === undefined ? PgOwnConnection.like(this.#pool, name) : PgOwnConnection.to(address, name);
   }
 
+  isClientClosed(): boolean {
+    return !this.#isOwn && this.#pool.ending;
+  }
+
   async close(): Promise<void> {
+    await this.#outside.close();
     // The guard of a pool of its own stays: `end()` resolves before the server has closed the connections, and may still tell errors.
     if (!this.#isOwn) this.#unguard?.();
     else if (!this.#pool.ending) await this.#pool.end();
@@ -56,14 +60,14 @@ export class PgDriver implements OpeningDriver {
 }
 
 /**
- * pg's pool as the queue of connections needs it. The pool's own queue must stay short: pg-pool recurses for every request that
+ * pg's pool as the queue of connections needs it, without the clients that have an open transaction. The pool's own queue must stay short: pg-pool recurses for every request that
  * returns its connection at once.
  */
 export function lendingPool(pool: pg.Pool): ConnectionPool<PooledConnection> {
   return {
-    limit: pool.options?.max ?? DEFAULT_MAX,
+    limit: limitOf(pool),
     connect: (done) => {
-      pool.connect((error, client) => done(error, client && lentClient(client)));
+      takeCleanClient(pool, (error, client) => done(error, client && lentClient(client)));
     },
     release: (connection) => connection.release(),
   };
@@ -91,6 +95,10 @@ class PgPooledConnection implements PooledConnection {
 
   get processId(): number | undefined {
     return processIdOf(this.#client);
+  }
+
+  get isInTransaction(): boolean {
+    return transactionStatusOf(this.#client).wasOpen;
   }
 
   send(statement: Statement, done: Answered): void {
@@ -126,4 +134,13 @@ function guardPool(pool: pg.Pool): () => void {
 
 function ignore(): void {
   // Statements in flight fail by themselves, and the next one gets its own error if the server is still away.
+}
+
+function openPool(connectionString: string): pg.Pool {
+  return new pg.Pool({
+    connectionString,
+    keepAlive: true,
+    connectionTimeoutMillis: 5_000,
+    allowExitOnIdle: true,
+  });
 }

@@ -1,5 +1,5 @@
 import type { PGliteInterface, QueryOptions, Results, Transaction } from '@electric-sql/pglite';
-import { type ConnectionPool, matching } from '@locks/core/backend';
+import { type ConnectionPool, readClient } from '@locks/core/backend';
 import type {
   Answered,
   PooledConnection,
@@ -7,6 +7,7 @@ import type {
   Statement,
   TextRow,
 } from '../driver/postgres-driver.ts';
+import { queryOutside } from '../driver/pglite-outside.ts';
 import { asError } from '../driver/server-error.ts';
 import { sqlText } from '../driver/sql-text.ts';
 
@@ -17,14 +18,20 @@ const TEXTS: QueryOptions = { rowMode: 'array', parsers: asText, serializers: as
 /** PGlite: a database in this process, with one session for everybody. */
 export class PgliteDriver implements PostgresDriver {
   readonly pool: ConnectionPool<PooledConnection>;
+  readonly #db: PGliteInterface;
 
   constructor(db: PGliteInterface) {
+    this.#db = db;
     this.pool = {
       // The database itself lets one statement go after the other.
       limit: 1,
       connect: (lend) => process.nextTick(lend, undefined, new PgliteSession(db)),
       release: (connection) => connection.release(),
     };
+  }
+
+  isClientClosed(): boolean {
+    return this.#db.closed;
   }
 
   async close(): Promise<void> {
@@ -47,7 +54,7 @@ class PgliteSession implements PooledConnection {
 
   send(statement: Statement, answered: Answered): void {
     this.#run(statement).then(
-      ({ rows, affectedRows = rows.length }) => answered(undefined, { rows, count: affectedRows }),
+      ({ rows }) => answered(undefined, { rows, count: rows.length }),
       (error: unknown) => answered(asError(error)),
     );
   }
@@ -62,7 +69,11 @@ class PgliteSession implements PooledConnection {
       await this.#transaction?.end(text === 'COMMIT');
       return NOTHING;
     }
-    const session = this.#transaction?.tx ?? this.#db;
+    const session = this.#transaction?.tx;
+    if (session === undefined) {
+      const { rows } = await queryOutside(this.#db, text, values);
+      return { ...NOTHING, rows: [...rows] };
+    }
     if (values.length > 0) return await session.query<TextRow>(text, values.map(sqlText), TEXTS);
     const [first = NOTHING] = await session.exec(text, TEXTS);
     return first as unknown as Results<TextRow>;
@@ -93,10 +104,10 @@ const NOTHING: Results<TextRow> = { rows: [], fields: [], affectedRows: 0 };
 
 class RolledBackError extends Error {}
 
-export const readDatabase = matching(
-  'a PGlite (a transaction of it, or a Pool of the package pg, is none)',
-  isDatabase,
-);
+export function readDatabase(caller: string, given: unknown): PGliteInterface {
+  const allowed = 'a PGlite (a transaction of it, or a Pool of the package pg, is none)';
+  return readClient(caller, 'pglite', given, allowed, isDatabase);
+}
 
 function isDatabase(value: unknown): value is PGliteInterface {
   if (typeof value !== 'object' || value === null) return false;

@@ -137,12 +137,17 @@ class Sockets {
 
   /** The socket of the next host that answers. */
   async next(): Promise<Socket> {
-    const { host, port, path, socket } = this.#options as ParsedOptions & {
+    const { host, port, path, socket, target_session_attrs } = this.#options as ParsedOptions & {
       readonly socket?: (options: ParsedOptions) => Socket | Promise<Socket>;
     };
     if (socket !== undefined) return await socket(this.#options);
     if (path) return await connected(connectTo(path));
-    let failure: unknown = new Error('no host is of the kind that target_session_attrs asks for');
+    // postgres.js asks for another socket where a host accepted and did not serve.
+    let failure: unknown = new Error(
+      target_session_attrs
+        ? `no host is of the kind that target_session_attrs asks for, ${target_session_attrs}, or each closed the connection`
+        : 'the connection was closed by the server, or by a balancer or pooler before it, ahead of the first answer',
+    );
     while (this.#at < host.length) {
       const at = this.#at;
       this.#at += 1;

@@ -1,4 +1,4 @@
-import { matching } from '@locks/core/backend';
+import { readClient } from '@locks/core/backend';
 import postgres from 'postgres';
 import { OwnConnections } from '../driver/own-connections.ts';
 import type { OpeningDriver, OwnConnection } from '../driver/postgres-driver.ts';
@@ -45,10 +45,11 @@ export class PostgresJsDriver implements OpeningDriver {
   }
 }
 
-export const readSql = matching(
-  'what postgres() of the package postgres returns (no transaction and no connection of it; a Pool of pg belongs to @locks/postgres)',
-  isSql,
-);
+export function readSql(caller: string, given: unknown): postgres.Sql {
+  const allowed =
+    'what postgres() of the package postgres returns (no transaction and no connection of it; a Pool of pg belongs to @locks/postgres)';
+  return readClient(caller, 'sql', given, allowed, isSql);
+}
 
 function isSql(value: unknown): value is postgres.Sql {
   if (typeof value !== 'function') return false;

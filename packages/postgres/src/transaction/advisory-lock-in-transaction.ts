@@ -70,7 +70,7 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1;
  * await client.query('COMMIT');
  * ```
  *
- * @throws LockError `LOCK_TIMEOUT` when it is still held after `waitMs`; `LOCK_INVALID_ARGUMENT` for a bad name or
+ * @throws LockError `LOCK_TIMEOUT` when it is still held after `waitMs`, `LOCK_CONTENDED` with `waitMs` 0; `LOCK_INVALID_ARGUMENT` for a bad name or
  * option, or outside of a transaction; `LOCK_CONFLICT` when a lease table of the database has the name; `LOCK_BACKEND` when the
  * server refuses or fails (a deadlock, `statement_timeout`)
  */
@@ -89,9 +89,9 @@ export async function advisoryLockInTransaction(
   const failed = await lock(run, name, lockStatement(name, take, limitMs));
   if (failed === undefined) return;
   throw new LockError(
-    'LOCK_TIMEOUT',
+    waitMs > 0 ? 'LOCK_TIMEOUT' : 'LOCK_CONTENDED',
     `Gave up on ${JSON.stringify(name)} after ${Math.round(waitMs)} ms: it is still held. The transaction goes on without it.`,
-    { resource: name, backend: 'postgres', cause: failed },
+    { lockName: name, backend: 'postgres', cause: failed },
   );
 }
 
@@ -141,14 +141,14 @@ async function lock(run: RunSql, name: string, statement: string): Promise<Error
     'LOCK_CONFLICT',
     `${JSON.stringify(name)} is in use by postgresLeaseBackend, which an advisory lock does not exclude. Use one of the two ` +
       'for a name: a lock of that backend around the transaction, or advisory locks everywhere.',
-    { resource: name, backend: 'postgres', cause },
+    { lockName: name, backend: 'postgres', cause },
   );
 }
 
 function failure(name: string, error: unknown): LockError {
   const reason = error instanceof Error ? error.message : String(error);
   const message = `Could not lock ${JSON.stringify(name)} in the transaction: ${reason}`;
-  return new LockError('LOCK_BACKEND', message, { resource: name, backend: 'postgres', cause: error });
+  return new LockError('LOCK_BACKEND', message, { lockName: name, backend: 'postgres', cause: error });
 }
 
 function lockOf(name: string, mode: 'exclusive' | 'shared'): { key: bigint; suffix: string } {

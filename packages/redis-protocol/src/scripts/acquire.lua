@@ -127,8 +127,23 @@ end
 if taken then return served[1] and reply(served, tonumber(taken), ARGV[2] + 0) or taken end
 if not member then return 0 end
 -- Positions are above 0, the other members of the queue below.
-if most ~= '' and call('ZCOUNT', request.queue, 0, '+inf') >= most + 0 and not call('ZSCORE', request.queue, member) then
-  return reply(served, 0, full_limit)
+local function is_full()
+  return call('ZCOUNT', request.queue, 0, '+inf') >= most + 0
+end
+if most ~= '' and is_full() and not call('ZSCORE', request.queue, member) then
+  -- Processes that died and their waiters do not count, and are removed. The number bounds out `#`, which is no process.
+  local died = {}
+  local own_process = string.match(reply_address, '^.([^{]*)')
+  for _, process in ipairs(call('ZRANGEBYSCORE', request.queue, string.format('(-%.0f', now_ms), '-100000000000')) do
+    if string.match(process, '^@.([^{]*)') ~= own_process then died[string.sub(process, 2)] = process end
+  end
+  if next(died) then
+    for _, waiter in ipairs(call('ZRANGEBYSCORE', request.queue, 0, '+inf')) do
+      if died[string.match(waiter, '^[^|]*|[^|]*|([^|]*)|') or ''] then call('ZREM', request.queue, waiter) end
+    end
+    for _, process in pairs(died) do call('ZREM', request.queue, process) end
+  end
+  if is_full() then return reply(served, 0, full_limit) end
 end
 alive_ms = alive_ms + 0
 local last = next_token(request.token, now_ms + math.max(queue_ms, alive_ms + slack_ms))

@@ -154,11 +154,11 @@ export class ScriptClient {
   }
 
   lock(name: string): string {
-    return keysOfLock(`lock:${name}`).lock;
+    return keysOfLock(`lock::${name}`).lock;
   }
 
   keys(name: string): [lock: string, token: string, queue: string] {
-    const { lock, token, queue } = keysOfLock(`lock:${name}`);
+    const { lock, token, queue } = keysOfLock(`lock::${name}`);
     return [lock, token, queue];
   }
 }

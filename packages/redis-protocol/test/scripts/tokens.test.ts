@@ -31,6 +31,20 @@ describe('the time until which queues may exist in a slot', () => {
 });
 
 describe('tokens', () => {
+  it('differ although a stranger has written a number that Lua does not tell from the next', async () => {
+    const [name, stranger] = [fresh(), Number.MAX_SAFE_INTEGER];
+    for (const stored of [`${stranger}`, `${stranger};${stranger}`, '9223372036854775807']) {
+      await redis.command('SET', client.keys(name)[1], stored);
+      const tokens: bigint[] = [];
+      for (const id of ['a', 'b', 'c']) {
+        tokens.push(BigInt(String(await client.acquire(name, id))));
+        await client.release(name, id);
+      }
+      expect(new Set(tokens).size).toBe(3);
+      for (const token of tokens) expect(token).toBeLessThan(BigInt(stranger));
+    }
+  });
+
   it('rise with every holder, also when the stored one is ahead of the clock', async () => {
     const name = fresh();
     const ahead = 9_007_199_254_000_000n - 7_000_000_000_000_000n + 1_000_000_000_000_000n;

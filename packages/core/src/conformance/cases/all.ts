@@ -20,7 +20,8 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/all-or-nothing',
     clause: '§16.1',
-    title: 'while one of three locks is held, a set gets none of them, neither by a try nor after a wait',
+    title:
+      'while one of three locks is held, a multi-lock gets none of them, neither by a try nor after a wait',
     async run(context) {
       const names = [context.name(), context.name(), context.name()];
       const [holder, other, witness] = [
@@ -79,7 +80,7 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/waits-for-every-member',
     clause: '§16.1',
-    title: 'a set is granted when the last of its held members is released',
+    title: 'a multi-lock is granted when the last of its held members is released',
     async run(context) {
       const names: [string, string] = [context.name(), context.name()];
       const holder = await context.client();
@@ -92,7 +93,7 @@ export const allCases: readonly ConformanceCase[] = [
       const waiting = watch(acquiring);
       await leases[1]?.release();
       await context.sleep(context.timing.slackMs / 4);
-      assert.equal(waiting.settled, false, 'the set was granted while one member was held');
+      assert.equal(waiting.settled, false, 'the multi-lock was granted while one member was held');
       await leases[0]?.release();
       const set = await acquiring;
       assert.deepEqual(
@@ -105,7 +106,7 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/one-deadline',
     clause: '§16.3',
-    title: 'waitMs is one limit for the whole set, not one for each member',
+    title: 'waitMs is one limit for the whole multi-lock, not one for each member',
     async run(context) {
       const { slackMs } = context.timing;
       const names = [context.name(), context.name(), context.name()].sort();
@@ -156,7 +157,7 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/an-abort-leaves-nothing',
     clause: '§16.1',
-    title: 'an abort while the set waits for its last member releases the first ones',
+    title: 'an abort while the multi-lock waits for its last member releases the first ones',
     async run(context) {
       const names = [context.name(), context.name()].sort() as [string, string];
       const holder = await context.client();
@@ -202,7 +203,7 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/over-two-managers',
     clause: '§16.1',
-    title: 'the members of a set may belong to several managers',
+    title: 'the members of a multi-lock may belong to several managers',
     async run(context) {
       const names: [string, string] = [context.name(), context.name()];
       const [one, two] = [await context.client(), await context.client()];
@@ -215,7 +216,8 @@ export const allCases: readonly ConformanceCase[] = [
   {
     id: 'all/what-contradicts-itself-is-refused',
     clause: '§13.3',
-    title: 'a set with one lock twice, with no lock, or with something that is no lock is refused at once',
+    title:
+      'a multi-lock with one lock twice, with no lock, or with something that is no lock is refused at once',
     async run(context) {
       const { locks } = await context.client();
       const lock = locks.lock(context.name());

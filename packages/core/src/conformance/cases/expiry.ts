@@ -147,7 +147,7 @@ export const expiryCases: readonly ConformanceCase[] = [
       assert.ok(abortedAt <= enteredAt, 'the next client holds, and the signal has not aborted');
       assert.equal(signal.reason.code, 'LOCK_LOST');
       assert.equal(signal.reason.reason, 'expired');
-      assert.equal(signal.reason.resource, name);
+      assert.equal(signal.reason.lockName, name);
       assert.throws(() => lease.assertValid(), { code: 'LOCK_LOST' });
       await next.release();
     },

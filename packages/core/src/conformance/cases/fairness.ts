@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ConformanceCase } from '../case.ts';
 import { assertExclusive, enter, type CriticalSection } from '../critical-section.ts';
 import { fifo, needs, processes, strictOrder, waiters } from '../needs.ts';
+import { roundsUpTo } from '../rounds.ts';
 import { startWaiting, watch } from '../waiter.ts';
 
 export const fairnessCases: readonly ConformanceCase[] = [
@@ -102,22 +103,18 @@ export const fairnessCases: readonly ConformanceCase[] = [
     ...needs(fifo),
     async run(context) {
       const name = context.name();
-      const rounds = 8;
       const gate = await (await context.client()).locks.lock(name).acquire();
       const sections: CriticalSection[] = [];
+      const startedAt = performance.now();
       const contenders = [];
       for (let who = 0; who < 6; who += 1) {
         const first = await startWaiting(context, name, { waitMs: 20 * context.timing.slackMs });
         const contend = async (): Promise<void> => {
           const lock = first.locks.lock(name);
-          for (
-            let round = 0, lease = await first.lease;
-            ;
-            lease = await lock.acquire({ waitMs: 20 * context.timing.slackMs })
-          ) {
+          for (const round of roundsUpTo(8, startedAt)) {
+            const lease =
+              round === 0 ? await first.lease : await lock.acquire({ waitMs: 20 * context.timing.slackMs });
             sections.push(await enter(lease, `${who}`, () => context.sleep(2)));
-            round += 1;
-            if (round === rounds) return;
           }
         };
         contenders.push(contend());

@@ -85,7 +85,7 @@ export const storeAwayCases: readonly ConformanceCase[] = [
     alone: true,
     async run(context) {
       const { slackMs } = context.timing;
-      const waitMs = 2 * slackMs;
+      const answerMs = 2 * slackMs;
       const cut = context.harness.faults?.cut;
       let away = false;
       const { locks } = await context.client({
@@ -96,21 +96,21 @@ export const storeAwayCases: readonly ConformanceCase[] = [
             : backend,
       });
       // The first call may have to connect.
-      const first = await locks.ping({ waitMs: 20 * slackMs });
+      const first = await locks.ping({ answerMs: 20 * slackMs });
       assert.ok(first.tookMs >= 0 && first.tookMs <= 20 * slackMs);
       const repair = await cut?.();
       away = true;
       const startedAt = performance.now();
       try {
-        await assert.rejects(locks.ping({ waitMs }), { code: 'LOCK_BACKEND' });
-        assert.ok(performance.now() - startedAt <= waitMs + slackMs, 'ping took longer than its limit');
+        await assert.rejects(locks.ping({ answerMs }), { code: 'LOCK_BACKEND' });
+        assert.ok(performance.now() - startedAt <= answerMs + slackMs, 'ping took longer than its limit');
       } finally {
         away = false;
         await repair?.();
       }
       let answers = false;
       for (let tries = 0; !answers && tries < 20; tries += 1) {
-        answers = await locks.ping({ waitMs }).then(
+        answers = await locks.ping({ answerMs }).then(
           () => true,
           () => false,
         );

@@ -157,14 +157,14 @@ export const faultCases: readonly ConformanceCase[] = [
       });
       const events: unknown[] = [];
       const listen = (message: unknown): void => {
-        if ((message as { resource?: string }).resource === names[1]) events.push(message);
+        if ((message as { name?: string }).name === names[1]) events.push(message);
       };
       subscribe('locks:release-failed', listen);
       try {
         const elapsed = context.stopwatch();
         const lease = await locks.lock(names[0]).acquire();
         const kept = locks.lock(names[1]).run(() => 'the work is done');
-        await assert.rejects(lease.release(), { code: 'LOCK_BACKEND', resource: names[0] });
+        await assert.rejects(lease.release(), { code: 'LOCK_BACKEND', lockName: names[0] });
         const tookMs = elapsed();
         assert.ok(tookMs < context.releaseBudgetMs + 3 * context.timing.slackMs, `it took ${tookMs} ms`);
         assert.ok(sent.filter((name) => name === names[0]).length > 1, 'the release was not repeated');

@@ -122,7 +122,7 @@ export const lostReplyCases: readonly ConformanceCase[] = [
       const reported: LockEvents['locks:abandon-failed'][] = [];
       const listen = (message: unknown): void => {
         const event = message as LockEvents['locks:abandon-failed'];
-        if (event.resource === later.name) reported.push(event);
+        if (event.name === later.name) reported.push(event);
       };
       subscribe('locks:abandon-failed', listen);
       try {

@@ -20,15 +20,18 @@ import { ownershipRaceCases } from './ownership-races.ts';
 import { closeCases } from './close.ts';
 import { closeAgainCases } from './close-again.ts';
 import { closeCallCases } from './close-calls.ts';
+import { closeClientCases } from './close-client.ts';
 import { closeDrainCases } from './close-drain.ts';
+import { closeSilenceCases } from './close-silence.ts';
 import { cohortCases } from './cohort.ts';
 import { cohortEndCases } from './cohort-ends.ts';
 import { fairnessCases } from './fairness.ts';
 import { fairnessCallCases } from './fairness-calls.ts';
 import { fairnessEndCases } from './fairness-ends.ts';
 import { faultCases } from './faults.ts';
+import { foreignDataCases } from './faults-foreign.ts';
 import { storeAwayCases } from './faults-store-away.ts';
-import { handOverCases } from './hand-over.ts';
+import { transferCases } from './transfer.ts';
 import { refusalCases } from './refusals.ts';
 import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
@@ -38,6 +41,7 @@ import { allCases } from './all.ts';
 import { permitsCases } from './permits.ts';
 import { permitsLimitsCases } from './permits-limits.ts';
 import { permitsQueueCases } from './permits-queue.ts';
+import { stallCases } from './stalls.ts';
 import { stealCases } from './steal.ts';
 import { randomFaultCases } from './random-faults.ts';
 import { randomOperationCases } from './random-operations.ts';
@@ -45,6 +49,7 @@ import { sharedCases } from './shared.ts';
 import { sharedDowngradeCases } from './shared-downgrade.ts';
 import { sharedLateCases } from './shared-late.ts';
 import { sharedQueueCases } from './shared-queue.ts';
+import { shortLivedCases } from './expiry-short-lived.ts';
 import { stalledClientCases } from './expiry-stalled-client.ts';
 import { waitingCases } from './waiting.ts';
 import { waitingDeathCases } from './waiting-deaths.ts';
@@ -64,6 +69,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...expiryCases,
   ...expiryHandOffCases,
   ...expiryReportedEndCases,
+  ...shortLivedCases,
   ...stalledClientCases,
   ...renewalCases,
   ...renewalAnswerCases,
@@ -91,21 +97,25 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...permitsLimitsCases,
   ...allCases,
   ...stealCases,
-  ...handOverCases,
+  ...transferCases,
   ...randomOperationCases,
   ...randomFaultCases,
   ...abortCases,
   ...sessionCases,
   ...closeCases,
   ...closeCallCases,
+  ...closeClientCases,
   ...closeAgainCases,
   ...closeDrainCases,
+  ...closeSilenceCases,
   ...faultCases,
+  ...foreignDataCases,
   ...storeAwayCases,
   ...refusalCases,
   ...namesCases,
   ...idempotenceCases,
   ...idempotencePastCases,
   ...lostReplyCases,
+  ...stallCases,
   ...wireCases,
 ];

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type ConformanceCase, noHook } from '../case.ts';
 import { forceRelease, leaseTenure, needs, processes } from '../needs.ts';
 import { holdersOf } from '../raw.ts';
+import { granted, startWaiting } from '../waiter.ts';
 
 /** Cases about how and when a holder learns that its lease was lost. */
 const HOUR_MS = 3_600_000;
@@ -59,6 +60,30 @@ export const lossCases: readonly ConformanceCase[] = [
       await assert.rejects(lease.release(), { code: 'LOCK_LOST' });
       next.assertValid();
       await next.release();
+    },
+  },
+  {
+    id: 'loss/max-hold-ends-the-hold',
+    clause: '§4.2',
+    title:
+      'a hold ends past its maxHoldMs, whatever its tenure: its holder is told before the next one holds, and other leases go on',
+    async run(context) {
+      const name = context.name();
+      const ttlMs = context.livingTtlMs;
+      const { slackMs, idleGapMs, ttlMs: maxHoldMs } = context.timing;
+      const { locks } = await context.client({ ttlMs });
+      const kept = await locks.lock(context.name()).acquire();
+      const lease = await locks.lock(name).acquire({ maxHoldMs });
+      const { signal } = lease;
+      const waiter = await startWaiting(context, name, { waitMs: 60_000 });
+      const next = await granted(context, waiter, maxHoldMs + ttlMs + idleGapMs + 3 * slackMs);
+      assert.equal(signal.aborted, true, 'another client holds, and the holder was not told');
+      assert.equal(signal.reason.reason, 'expired');
+      assert.equal(lease.validForMs, 0);
+      await assert.rejects(lease.release(), { code: 'LOCK_LOST', reason: 'expired' });
+      next.assertValid();
+      kept.assertValid();
+      await Promise.all([next.release(), kept.release()]);
     },
   },
   {

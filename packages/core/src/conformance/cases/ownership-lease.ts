@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { isLockError } from '../../errors.ts';
+import type { Lease } from '../../lease.ts';
 import type { ConformanceCase } from '../case.ts';
 import { delegate } from '../delegate.ts';
 import { leaseTenure, needs } from '../needs.ts';
@@ -125,30 +126,43 @@ export const ownershipLeaseCases: readonly ConformanceCase[] = [
     },
   },
   {
-    id: 'ownership/disposal-hides-nothing',
+    id: 'ownership/disposal-tells-the-loss',
     clause: '§3.4',
-    title: 'disposal of a lost lease reports on locks:release-failed and lets the error of the block through',
+    title:
+      'disposal of a lost lease throws LOCK_LOST, beside the error of the block; of a released lease it throws nothing',
     async run(context) {
-      const name = context.name();
       const { locks } = await withLosses(context);
-      const reports: unknown[] = [];
-      const listen = (message: unknown): void => {
-        if ((message as { resource?: string }).resource === name) reports.push(message);
+      const block = async (work: (lease: Lease) => void | Promise<void>): Promise<void> => {
+        await using lease = await locks.lock(context.name()).acquire();
+        await work(lease);
       };
-      subscribe('locks:release-failed', listen);
-      try {
-        const thrown = new Error('the block failed');
-        const block = async (): Promise<void> => {
-          await using lease = await locks.lock(name).acquire();
-          lease.assertValid();
-          throw thrown;
-        };
-        await assert.rejects(block(), (error) => error === thrown);
-        assert.equal(reports.length, 1);
-        assert.equal((reports[0] as { error?: { code?: string } }).error?.code, 'LOCK_LOST');
-      } finally {
-        unsubscribe('locks:release-failed', listen);
-      }
+      await assert.rejects(
+        block((lease) => lease.assertValid()),
+        { code: 'LOCK_LOST' },
+      );
+      const thrown = new Error('the block failed');
+      const failing = block(() => {
+        throw thrown;
+      });
+      await assert.rejects(failing, ({ error, suppressed }) => {
+        assert.equal(suppressed, thrown, 'the error of the block is hidden');
+        return isLockError(error, 'LOCK_LOST');
+      });
+      await block((lease) => assert.rejects(lease.release(), { code: 'LOCK_LOST' }));
+    },
+  },
+  {
+    id: 'ownership/disposal-of-a-set-tells-the-loss',
+    clause: '§3.4',
+    title: 'disposal of a multi-lease throws LOCK_LOST when one of its leases was lost',
+    async run(context) {
+      const { locks } = await withLosses(context);
+      const block = async (): Promise<void> => {
+        const members = [1, 2].map(() => locks.lock(context.name()));
+        await using set = await locks.all(members).acquire();
+        set.assertValid();
+      };
+      await assert.rejects(block(), { code: 'LOCK_LOST' });
     },
   },
 ];

@@ -12,7 +12,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
     async run(context) {
       const name = context.name();
       const [first, second] = [await context.client(), await context.client()];
-      assert.deepEqual(await second.locks.inspect(name), { resource: name, holders: [], waiters: [] });
+      assert.deepEqual(await second.locks.inspect(name), { name, holders: [], waiters: [] });
       const lease = await first.locks.lock(name).acquire({ label: 'worker 7, “blue”' });
       const { holders } = await second.locks.inspect(name);
       assert.equal(holders.length, 1);
@@ -22,7 +22,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
       assert.equal(holders[0]?.fencingToken, lease.fencingToken);
       assert.ok((holders[0]?.heldForMs ?? 0) >= 0);
       await lease.release();
-      assert.deepEqual(await second.locks.inspect(name), { resource: name, holders: [], waiters: [] });
+      assert.deepEqual(await second.locks.inspect(name), { name, holders: [], waiters: [] });
     },
   },
   {
@@ -58,7 +58,7 @@ export const ownershipOperatorCases: readonly ConformanceCase[] = [
       const { locks } = await context.client();
       const listed = async (): Promise<string[]> => {
         const names: string[] = [];
-        for await (const { resource } of locks.list(prefix)) names.push(resource);
+        for await (const { name } of locks.list(prefix)) names.push(name);
         return names.sort();
       };
       assert.deepEqual(await listed(), []);

@@ -95,7 +95,9 @@ class ContendedResources {
           ? await (only as Lock).acquire(options)
           : await locks.all(members).acquire(options);
       await this.#stayInside('leases' in held ? held.leases : [held as Lease], who);
-    } catch (error) {
+    } catch (thrown) {
+      // A loss that ended the section is found again by the disposal: the section's own error is the one to judge.
+      const error: unknown = (thrown as { readonly suppressed?: unknown }).suppressed ?? thrown;
       // Expected are the own abort, a store that gave no answer, and a wait behind a ghost.
       if (error !== signal?.reason) assert.ok(isLockError(error), String(error));
     }

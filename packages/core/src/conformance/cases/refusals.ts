@@ -138,8 +138,8 @@ export const refusalCases: readonly ConformanceCase[] = [
       ];
       const listeners = names.map((event) => {
         const listener = (message: unknown): void => {
-          const reported = message as { resource: string; acquisitionId: string; backend: string };
-          if (reported.resource !== name) return;
+          const reported = message as { name: string; acquisitionId: string; backend: string };
+          if (reported.name !== name) return;
           events.push(event);
           messages.push(reported);
         };

@@ -47,10 +47,12 @@ export const renewalCases: readonly ConformanceCase[] = [
       const log = new RenewalLog();
       const { locks } = await context.client({ ttlMs, wrap: log.wrap });
       const lease = await locks.lock(context.name()).acquire({ renewal: 'manual' });
+      // On a busy machine the answer may have come late: then the lease was renewed before it was delivered (docs/spec.md §1.4).
+      const before = log.of(lease.acquisitionId).length;
       await context.until('the lease is lost', () => lease.validForMs === 0);
-      assert.equal(log.of(lease.acquisitionId).length, 0);
+      assert.equal(log.of(lease.acquisitionId).length, before);
       await assert.rejects(lease.renew(), { code: 'LOCK_LOST', reason: 'expired' });
-      assert.equal(log.of(lease.acquisitionId).length, 0, 'a lost lease was renewed');
+      assert.equal(log.of(lease.acquisitionId).length, before, 'a lost lease was renewed');
     },
   },
   {
@@ -155,10 +157,10 @@ export const renewalCases: readonly ConformanceCase[] = [
       const ttlMs = context.livingTtlMs;
       const { locks } = await context.client({ ttlMs });
       const [slow, limited] = [context.name(), context.name()];
-      const reported: { readonly resource: string; readonly heldMs: number; readonly ttlMs: number }[] = [];
+      const reported: { readonly name: string; readonly heldMs: number; readonly ttlMs: number }[] = [];
       const listen = (message: unknown): void => {
         const event = message as (typeof reported)[number];
-        if (event.resource === slow || event.resource === limited) reported.push(event);
+        if (event.name === slow || event.name === limited) reported.push(event);
       };
       subscribe('locks:slow-hold', listen);
       try {
@@ -173,7 +175,7 @@ export const renewalCases: readonly ConformanceCase[] = [
         );
         await context.sleep(ttlMs / 2);
         assert.deepEqual(
-          reported.map(({ resource }) => resource),
+          reported.map(({ name }) => name),
           [slow],
         );
         assert.ok((reported[0]?.heldMs ?? 0) >= 2 * ttlMs);

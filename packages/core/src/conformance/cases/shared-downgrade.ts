@@ -145,4 +145,19 @@ export const sharedDowngradeCases: readonly ConformanceCase[] = [
       await assert.rejects(writing.downgrade(), (error) => isLockError(error, 'LOCK_NOT_HELD'));
     },
   },
+  {
+    id: 'shared/upgrade-inside-run-is-refused',
+    clause: '§5.6',
+    title:
+      'a reader that waits for the writer of its own lock is refused at once, inside run and without within',
+    ...needs(shared),
+    async run(context) {
+      const { locks } = await context.client({ waitMs: Number.POSITIVE_INFINITY });
+      // Before Node 24 core sees runs from inside only then.
+      await locks.lock(context.name(), { reentrant: true }).run(() => {});
+      const { read, write } = locks.readWriteLock(context.name());
+      await read.run(() => assert.rejects(write.acquire(), { code: 'LOCK_REENTRANT' }));
+      await (await write.acquire()).release();
+    },
+  },
 ];

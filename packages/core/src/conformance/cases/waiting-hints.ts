@@ -136,7 +136,7 @@ export const waitingHintCases: readonly ConformanceCase[] = [
       const elapsed = context.stopwatch();
       await assert.rejects(locks.lock(name).acquire({ waitMs: slackMs / 2 }), {
         code: 'LOCK_BACKEND',
-        resource: name,
+        lockName: name,
       });
       const waitedMs = performance.now() - startedAt;
       assert.ok(

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { isLockError } from '../../errors.ts';
 import type { ConformanceCase } from '../case.ts';
-import { maxWaiters, needs } from '../needs.ts';
+import { maxWaiters, needs, processes, waiters } from '../needs.ts';
 import { exclusiveRequest, grab, holdersOf, openCall } from '../raw.ts';
-import { startWaiting } from '../waiter.ts';
+import { startWaiting, watch } from '../waiter.ts';
 
 const HOLD_MS = 60_000;
 const CLIENTS = 4;
@@ -59,6 +59,33 @@ export const waitingLimitCases: readonly ConformanceCase[] = [
     },
   },
   {
+    id: 'waiting/dead-waiters-do-not-count',
+    clause: '§7.9',
+    title:
+      'a waiter whose process was killed takes no place in a queue with a limit, also while the holder holds on',
+    ...needs(maxWaiters, processes, waiters),
+    async run(context) {
+      const name = context.name();
+      const [{ locks, backend }, child] = await Promise.all([context.client(), context.child()]);
+      const lease = await locks.lock(name).acquire({ ttlMs: HOLD_MS });
+      watch(child.acquire(name, { ttlMs: HOLD_MS, waitMs: HOLD_MS }));
+      await context.untilWaiting(locks, name, 1);
+      const mayWait = async (): Promise<boolean> => {
+        const request = { ...exclusiveRequest(name, HOLD_MS), maxWaiters: 1 };
+        const { status } = await backend.attempt(request, true, openCall);
+        if (status === 'full') return false;
+        assert.equal(status, 'contended');
+        await backend.abandon(request, openCall);
+        return true;
+      };
+      assert.equal(await mayWait(), false, 'one waits already');
+      await child.kill();
+      const { idleGapMs, slackMs } = context.timing;
+      await context.until('the killed waiter does not count', mayWait, idleGapMs + slackMs);
+      await lease.release();
+    },
+  },
+  {
     id: 'waiting/the-limit-holds-in-a-storm',
     clause: '§7.9',
     title: 'of many that come at once as many wait as the limit allows; the others are refused',
@@ -93,5 +120,5 @@ export const waitingLimitCases: readonly ConformanceCase[] = [
 ];
 
 function isRefusal(error: unknown): boolean {
-  return isLockError(error, 'LOCK_CONTENDED');
+  return isLockError(error, 'LOCK_QUEUE_FULL');
 }

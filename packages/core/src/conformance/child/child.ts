@@ -17,6 +17,8 @@ export class Child extends CallableProcess<Commands> {
   readonly readAfterBlock = this.call.readAfterBlock;
   readonly abortedAfterBlock = this.call.abortedAfterBlock;
   readonly abortedBeforeNext = this.call.abortedBeforeNext;
+  readonly acquireAndBlock = this.call.acquireAndBlock;
+  readonly releaseAndBlock = this.call.releaseAndBlock;
   readonly contend = this.call.contend;
   readonly timers = this.call.timers;
   readonly keptOpen = this.call.keptOpen;

@@ -26,6 +26,7 @@ export type RemoteOptions = Omit<AcquireOptions, 'signal' | 'within'>;
 export type RemoteKind = 'exclusive' | 'shared' | { readonly permits: number; readonly weight: number };
 
 export interface ContendOptions extends RemoteOptions {
+  /** How many on a store that is fast enough. */
   readonly rounds: number;
   /** The kinds of the rounds, repeated in this order. @defaultValue exclusive locks */
   readonly kinds?: readonly RemoteKind[];
@@ -48,9 +49,13 @@ export interface Commands {
   abortedAfterBlock(id: number, ms: number): Promise<boolean>;
   /** Blocks the event loop for `ms`; gives whether a signal stored before has aborted once the process holds again. */
   abortedBeforeNext(id: number, ms: number): Promise<boolean>;
+  /** Acquires, and blocks the event loop for `ms` in the same synchronous step. */
+  acquireAndBlock(name: string, options: RemoteOptions, ms: number): Promise<RemoteLease>;
+  /** Releases, and blocks the event loop for `ms`, in the same synchronous step or in the next iteration of the event loop. */
+  releaseAndBlock(id: number, ms: number, isUnderWay: boolean): Promise<void>;
   /** Sets the process's wall clock to `offsetMs` ahead of the machine's. */
   setWallClock(offsetMs: number): Promise<void>;
-  /** Takes and releases the lock `rounds` times. */
+  /** Takes and releases the lock `rounds` times, or fewer on a slow store. */
   contend(name: string, who: string, options: ContendOptions): Promise<readonly CriticalSection[]>;
   /** How many timers keep the process alive. */
   timers(): Promise<number>;
@@ -58,8 +63,12 @@ export interface Commands {
   keptOpen(): Promise<string>;
   /** Closes the manager, and stops waiting for commands: whatever keeps the process alive from now on is a leak. */
   closeAndLinger(): Promise<void>;
-  /** Makes a manager on a backend of its own, for the following commands. */
-  open(): Promise<void>;
+  /**
+   * Makes a manager on a backend of its own, for the following commands.
+   *
+   * @param releaseBudgetMs - how long core waits for the answer to a release; default: as the backend says
+   */
+  open(releaseBudgetMs?: number): Promise<void>;
   /** Closes the manager and forgets its leases; rejects if there was an unhandled error since the process started. */
   close(): Promise<void>;
 }

@@ -1,9 +1,11 @@
 import type { LockManager } from '../../create-locks.ts';
 import { isLockError } from '../../errors.ts';
 import type { Lease } from '../../lease.ts';
+import { delegate } from '../delegate.ts';
 import type { Harness } from '../harness.ts';
 import { type CriticalSection, enter, machineNow } from '../critical-section.ts';
 import { keptOpen } from '../kept-open.ts';
+import { roundsUpTo } from '../rounds.ts';
 import type {
   Commands,
   ContendOptions,
@@ -27,8 +29,10 @@ export class RemoteClient implements Commands {
     this.#unhandled = unhandled;
   }
 
-  async open(): Promise<void> {
-    this.#manager = this.#harness.createLocks(await this.#harness.createBackend());
+  async open(releaseBudgetMs?: number): Promise<void> {
+    const backend = await this.#harness.createBackend();
+    const given = releaseBudgetMs === undefined ? backend : delegate(backend, { releaseBudgetMs });
+    this.#manager = this.#harness.createLocks(given);
   }
 
   async close(): Promise<void> {
@@ -89,13 +93,26 @@ export class RemoteClient implements Commands {
     return aborted;
   }
 
+  async acquireAndBlock(name: string, options: RemoteOptions, ms: number): Promise<RemoteLease> {
+    const acquiring = this.#locks.lock(name).acquire(options);
+    block(ms);
+    return this.#keep(await acquiring);
+  }
+
+  async releaseAndBlock(id: number, ms: number, isUnderWay: boolean): Promise<void> {
+    const releasing = this.#lease(id).release();
+    if (isUnderWay) await Promise.race([releasing, new Promise((resolve) => setImmediate(resolve))]);
+    block(ms);
+    await releasing;
+  }
+
   async contend(
     name: string,
     who: string,
     { rounds, holdMs = 0, kinds = ['exclusive'], ...options }: ContendOptions,
   ): Promise<CriticalSection[]> {
     const sections: CriticalSection[] = [];
-    for (let round = 0; round < rounds; round += 1) {
+    for (const round of roundsUpTo(rounds)) {
       const kind = kinds[round % kinds.length];
       const lease = await this.#acquire(name, kind, options);
       const hold = (): Promise<unknown> =>

@@ -11,6 +11,8 @@ export function serveCalls(methods: object | Promise<object>): void {
   const serve = async ({ id, method, args }: ProcessCall): Promise<void> => {
     try {
       const served = (await methods) as Record<string, Method>;
+      // Most of these processes are killed, after which nothing keeps what they have compiled. Node 20 has no such function.
+      if (method === READY) process.getBuiltinModule('node:module').flushCompileCache?.();
       const run = served[method] as Method;
       send({ id, value: method === READY ? undefined : await run.apply(served, [...args]) });
     } catch (error) {

@@ -1,4 +1,8 @@
 import { fork } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import nodeModule from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CallableProcess, startProcess } from '../../../src/conformance/process/callable-process.ts';
 import type { ServedMethods } from '../../fixtures/served-methods.ts';
@@ -29,6 +33,22 @@ describe('a process whose methods can be called', () => {
     await using limited = new CallableProcess<ServedMethods>(child, 500);
     await expect(limited.call.hang()).rejects.toThrow('SIGKILL');
   });
+
+  it.runIf('flushCompileCache' in nodeModule)(
+    'keeps what it has compiled for the next one, also where it is killed',
+    async () => {
+      const cache = mkdtempSync(join(tmpdir(), 'compiled-'));
+      const env = { ...process.env, NODE_COMPILE_CACHE: cache };
+      const started = new CallableProcess(fork(MAIN, { execArgv: [], serialization: 'advanced', env }));
+      await started.ready();
+      await started.kill();
+      const files = readdirSync(cache, { recursive: true, withFileTypes: true }).filter((one) =>
+        one.isFile(),
+      );
+      rmSync(cache, { recursive: true });
+      expect(files.length).toBeGreaterThan(1);
+    },
+  );
 
   it('that cannot make its methods is not started', async () => {
     await expect(startProcess(MAIN, ['broken'])).rejects.toThrow('no ink');

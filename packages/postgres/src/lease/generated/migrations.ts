@@ -92,10 +92,9 @@ BEGIN
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT waiters.*, CASE
         WHEN waiters.client = p_client THEN 'asks'
-        WHEN (clients.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN @schema@.is_dead(clients.alive_until, clients.listener, clients.server_start, v_moment) THEN 'dead'
         WHEN clients.listener IS NULL OR clients.server_start <> pg_catalog.pg_postmaster_start_time()
           THEN 'polls'
-        WHEN @schema@.has_ended(clients.listener) THEN 'dead'
         ELSE 'listens' END AS client_state INTO v_next
       FROM @schema@.waiters LEFT JOIN @schema@.clients ON clients.client = waiters.client
       WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
@@ -144,6 +143,12 @@ CREATE FUNCTION @schema@.has_ended(p_listener bigint) RETURNS boolean LANGUAGE s
   SELECT CASE WHEN pg_catalog.pg_try_advisory_lock_shared(p_listener)
     THEN pg_catalog.pg_advisory_unlock_shared(p_listener) ELSE false END;
 $$;
+CREATE FUNCTION @schema@.is_dead(p_alive_until pg_catalog.timestamptz, p_listener bigint, p_server_start pg_catalog.timestamptz,
+    p_moment pg_catalog.timestamptz) RETURNS boolean LANGUAGE sql AS $$
+  SELECT (p_alive_until OPERATOR(pg_catalog.>) p_moment) IS NOT TRUE
+    OR p_listener IS NOT NULL AND p_server_start OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()
+      AND @schema@.has_ended(p_listener);
+$$;
 CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
     p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -155,6 +160,11 @@ DECLARE
   v_weights bigint;
   v_served text := '';
 BEGIN
+  p_permits := NULLIF(p_permits, 0);
+  p_label := NULLIF(p_label, '');
+  IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM @schema@.enter(p_name);
+  END IF;
   LOOP
     IF p_kind = 0 THEN
       INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
@@ -215,8 +225,7 @@ BEGIN
   IF p_way = 0 THEN
     RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
-  IF p_way >= 10 AND (SELECT count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_way - 10) others)
-      >= p_way - 10 THEN
+  IF p_way >= 10 AND @schema@.is_full(p_name, p_client, p_way - 10) THEN
     RETURN 'f' || v_served;
   END IF;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
@@ -242,6 +251,23 @@ BEGIN
     WHERE locks.name = p_name RETURNING locks.token INTO v_token;
   RETURN v_token;
 END $$;
+CREATE FUNCTION @schema@.is_full(p_name pg_catalog.bytea, p_client pg_catalog.text, p_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
+BEGIN
+  FOR v_round IN 1 .. 2 LOOP
+    IF (SELECT pg_catalog.count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_most) others) < p_most THEN
+      RETURN false;
+    END IF;
+    EXIT WHEN v_round = 2;
+    DELETE FROM @schema@.waiters WHERE waiters.name = p_name AND waiters.client IN (
+      SELECT others.client FROM (SELECT DISTINCT waiters.client FROM @schema@.waiters WHERE waiters.name = p_name) others
+        LEFT JOIN @schema@.clients ON clients.client = others.client
+        WHERE others.client <> p_client
+          AND @schema@.is_dead(clients.alive_until, clients.listener, clients.server_start, v_moment));
+  END LOOP;
+  RETURN true;
+END $$;
 CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
     p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -253,11 +279,11 @@ BEGIN
     RETURNING shares.token INTO v_token;
   RETURN v_token;
 END $$;
-CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS double precision LANGUAGE sql AS $$
-  SELECT (extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
-          OPERATOR(pg_catalog.*) 1000)::double precision;
+CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS bigint LANGUAGE sql AS $$
+  SELECT pg_catalog.floor(extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+          OPERATOR(pg_catalog.*) 1000)::bigint;
 $$;
-CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   v_ends timestamptz := p_lock.expires_at;
 BEGIN
@@ -531,7 +557,7 @@ BEGIN
 END $$;
 CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
-                   token bigint, age_ms double precision, left_ms double precision)
+                   token bigint, age_ms bigint, left_ms bigint)
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -543,7 +569,7 @@ BEGIN
   UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
   DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
-    0::double precision, 0::double precision;
+    0::bigint, 0::bigint;
 END $$;
 CREATE FUNCTION @schema@.check_waiters(p_client pg_catalog.text, p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_listener bigint)
     RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -614,7 +640,7 @@ BEGIN
 END $$;
 CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
-                   token bigint, age_ms double precision, left_ms double precision)
+                   token bigint, age_ms bigint, left_ms bigint)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT name, role, id, kind, weight, permits, label, token,

@@ -1,9 +1,12 @@
 -- The token key holds `<last>` or `<last>;<horizon>`: the last number given out in this slot, and until when (server ms)
--- queues may exist in the slot. An unreadable value counts as absent, which is safe: a token is never below the time.
+-- queues may exist in the slot. An unreadable value counts as absent, which is safe: a token is never below the time. So does a
+-- number that Lua does not tell from the next one: only a stranger writes it.
 local function parse_token(stored)
   local last, horizon
   if type(stored) == 'string' then last, horizon = string.match(stored, '^(%d+);?(%d*)$') end
-  return tonumber(last or '0'), tonumber(horizon or '0') or 0
+  last = tonumber(last or '0')
+  if last > 9007199254740990 then last = 0 end
+  return last, tonumber(horizon or '0') or 0
 end
 local function format_token(last, horizon)
   return string.format(horizon * 1000 > now and '%.0f;%.0f' or '%.0f', last, horizon)

@@ -35,10 +35,9 @@ BEGIN
   WHILE v_lock.queued AND v_lock.id IS NULL LOOP
     SELECT waiters.*, CASE
         WHEN waiters.client = p_client THEN 'asks'
-        WHEN (clients.alive_until > v_moment) IS NOT TRUE THEN 'dead'
+        WHEN @schema@.is_dead(clients.alive_until, clients.listener, clients.server_start, v_moment) THEN 'dead'
         WHEN clients.listener IS NULL OR clients.server_start <> pg_catalog.pg_postmaster_start_time()
           THEN 'polls'
-        WHEN @schema@.has_ended(clients.listener) THEN 'dead'
         ELSE 'listens' END AS client_state INTO v_next
       FROM @schema@.waiters LEFT JOIN @schema@.clients ON clients.client = waiters.client
       WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
@@ -90,4 +89,13 @@ END $$;
 CREATE FUNCTION @schema@.has_ended(p_listener bigint) RETURNS boolean LANGUAGE sql AS $$
   SELECT CASE WHEN pg_catalog.pg_try_advisory_lock_shared(p_listener)
     THEN pg_catalog.pg_advisory_unlock_shared(p_listener) ELSE false END;
+$$;
+
+-- Whether a client died, by its row in `clients`, whose columns are null where there is none. The keys of a server that was restarted
+-- since then say nothing.
+CREATE FUNCTION @schema@.is_dead(p_alive_until pg_catalog.timestamptz, p_listener bigint, p_server_start pg_catalog.timestamptz,
+    p_moment pg_catalog.timestamptz) RETURNS boolean LANGUAGE sql AS $$
+  SELECT (p_alive_until OPERATOR(pg_catalog.>) p_moment) IS NOT TRUE
+    OR p_listener IS NOT NULL AND p_server_start OPERATOR(pg_catalog.=) pg_catalog.pg_postmaster_start_time()
+      AND @schema@.has_ended(p_listener);
 $$;

@@ -1,5 +1,5 @@
 -- One attempt. p_way: 0 single, 1 puts p_id into the queue when contended, 2 steals, 10 + n
--- puts it into the queue unless n wait there. p_permits: null unless p_kind is 2.
+-- puts it into the queue unless n wait there. p_permits: null or 0 unless p_kind is 2. p_label: null or empty: none.
 -- Reply, followed by the hand-offs of `serve` to this client:
 --   g TOKEN                    granted now, for the ttl
 --   h TOKEN MS                 granted by an earlier attempt of p_id, for MS more
@@ -17,6 +17,12 @@ DECLARE
   v_weights bigint;
   v_served text := '';
 BEGIN
+  p_permits := NULLIF(p_permits, 0);
+  p_label := NULLIF(p_label, '');
+  -- Refused here and not only by a release, whose failure would leave the hold.
+  IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    PERFORM @schema@.enter(p_name);
+  END IF;
   LOOP
     IF p_kind = 0 /* exclusive */ THEN
       INSERT INTO @schema@.locks (name, queued, stolen, id, token, granted_at, expires_at, label)
@@ -83,8 +89,7 @@ BEGIN
     RETURN 'q 0 ' /* not queued */ || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
 
-  IF p_way >= 10 AND (SELECT count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_way - 10) others)
-      >= p_way - 10 THEN
+  IF p_way >= 10 AND @schema@.is_full(p_name, p_client, p_way - 10) THEN
     RETURN 'f' || v_served;
   END IF;
 

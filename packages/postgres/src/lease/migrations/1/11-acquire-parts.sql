@@ -11,6 +11,26 @@ BEGIN
   RETURN v_token;
 END $$;
 
+-- Whether p_most waiters or more are in the queue of a locked resource. Those of clients that died do not count, and are removed: see
+-- `serve`.
+CREATE FUNCTION @schema@.is_full(p_name pg_catalog.bytea, p_client pg_catalog.text, p_most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
+BEGIN
+  FOR v_round IN 1 .. 2 LOOP
+    IF (SELECT pg_catalog.count(*) FROM (SELECT FROM @schema@.waiters WHERE waiters.name = p_name LIMIT p_most) others) < p_most THEN
+      RETURN false;
+    END IF;
+    EXIT WHEN v_round = 2;
+    DELETE FROM @schema@.waiters WHERE waiters.name = p_name AND waiters.client IN (
+      SELECT others.client FROM (SELECT DISTINCT waiters.client FROM @schema@.waiters WHERE waiters.name = p_name) others
+        LEFT JOIN @schema@.clients ON clients.client = others.client
+        WHERE others.client <> p_client
+          AND @schema@.is_dead(clients.alive_until, clients.listener, clients.server_start, v_moment));
+  END LOOP;
+  RETURN true;
+END $$;
+
 -- Grants a shared hold or a permit; gives its token.
 CREATE FUNCTION @schema@.add_share(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer,
     p_ttl_ms double precision, p_label pg_catalog.text) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -24,14 +44,15 @@ BEGIN
   RETURN v_token;
 END $$;
 
--- All names are qualified: a function that sets a search_path cannot be inlined.
-CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS double precision LANGUAGE sql AS $$
-  SELECT (extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
-          OPERATOR(pg_catalog.*) 1000)::double precision;
+-- Whole milliseconds, rounded down: of other numbers the text depends on `extra_float_digits` of the session, and one that is rounded up
+-- would let a lease live for too long. All names are qualified: a function that sets a search_path cannot be inlined.
+CREATE FUNCTION @schema@.ms_until(p_moment pg_catalog.timestamptz) RETURNS bigint LANGUAGE sql AS $$
+  SELECT pg_catalog.floor(extract(epoch FROM p_moment OPERATOR(pg_catalog.-) pg_catalog.clock_timestamp())
+          OPERATOR(pg_catalog.*) 1000)::bigint;
 $$;
 
 -- How long until the first hold of a resource expires; -1 when nobody holds it.
-CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS double precision LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.ms_to_expiry(p_lock @schema@.locks) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   v_ends timestamptz := p_lock.expires_at;
 BEGIN

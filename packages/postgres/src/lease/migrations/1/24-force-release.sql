@@ -2,7 +2,7 @@
 -- with role 's' whose id has the hand-offs of `serve`.
 CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
-                   token bigint, age_ms double precision, left_ms double precision)
+                   token bigint, age_ms bigint, left_ms bigint)
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -14,5 +14,5 @@ BEGIN
   UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
   DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
   RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
-    0::double precision, 0::double precision;
+    0::bigint, 0::bigint;
 END $$;

@@ -1,7 +1,7 @@
 -- Who holds and who waits. Roles: h a holder, w a waiter; waiters in the order of service. Ages and remaining times in ms.
 CREATE FUNCTION @schema@.state(p_names pg_catalog.bytea[])
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
-                   token bigint, age_ms double precision, left_ms double precision)
+                   token bigint, age_ms bigint, left_ms bigint)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp AS $$
   SELECT name, role, id, kind, weight, permits, label, token,

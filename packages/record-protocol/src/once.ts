@@ -1,0 +1,3 @@
+export type { TextRecordStore } from './fenced-texts.ts';
+export { slotsIn } from './slot-store.ts';
+export { resultsIn } from './result-store.ts';
