@@ -43,8 +43,15 @@ it('of the saves that wait on three machines the newest is written', async () =>
   const written: string[] = [];
   let end = (): void => undefined;
   const slow = new Promise<void>((resolve) => (end = resolve));
-  const first = save(one, '42', () => slow.then(() => void written.push('first')));
-  await waitUntil(() => one.isLocked('document:42'), { what: 'the first save' });
+  let begin = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const first = save(one, '42', async () => {
+    begin();
+    await slow;
+    written.push('first');
+  });
+  // A save that has the lock and has not begun yet is superseded too.
+  await begun;
   const waiting = async () =>
     (await one.inspect('document:42')).waiters.map(({ acquisitionId }) => acquisitionId);
   const older = save(two, '42', async () => void written.push('older'));

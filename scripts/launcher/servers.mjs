@@ -30,14 +30,23 @@ export function isOptional(server) {
   return maven !== undefined || pypi !== undefined;
 }
 
+/** Those that the package manager of the system brings. */
+const systemServers = /** @type {ServerName[]} */ (Object.keys(urlVariables)).filter(
+  (server) => !isOptional(server),
+);
+
 /** Packages and benchmarks that are not named after a server. */
 const suites = /** @type {Record<string, ServerName[]>} */ ({
+  all: systemServers,
+  cli: systemServers,
   kinds: ['redis'],
   nestjs: ['redis'],
   'redlock-compat': ['redis'],
+  redisson: ['redis'],
   // The simulated servers are compared with real ones.
   simulation: ['redis', 'mysql'],
-  all: /** @type {ServerName[]} */ (Object.keys(urlVariables)).filter((server) => !isOptional(server)),
+  'test-servers': systemServers,
+  upstash: ['redis'],
 });
 
 /**

@@ -102,11 +102,12 @@ export async function newestWins<T, L extends BaseLease = Lease>(
       async (lease) => {
         // The store says whether a newer call has taken the seat; a release would not tell why it is lost.
         await seat.renew();
+        // A newer call that takes the seat from here on comes after this one, and ends it no more.
+        wait.end();
         if (!isStolen) await releaseQuietly(seat);
         lease.assertValid();
         run.signal.throwIfAborted();
         begun = true;
-        wait.end();
         return work(lease);
       },
       { signal: run.signal },

@@ -260,6 +260,25 @@ describe('over processes', () => {
     await closeAll([one, other]);
   });
 
+  it('works where a newer call takes the seat after the store has confirmed it, and before it is released', async () => {
+    const store = new MemoryStore();
+    const backend = memoryBackend(store);
+    await using newerProcess = createLocks(memoryBackend(store));
+    let newer: Promise<string> | undefined;
+    const overtaken = delegate(backend, {
+      async release(grant, call) {
+        if (grant.request.resource === SEAT && newer === undefined) {
+          newer = newestWins(newerProcess, 'a', () => 'newer');
+          await waits(newerProcess, 1);
+        }
+        return backend.release(grant, call);
+      },
+    });
+    await using locks = createLocks(overtaken);
+    expect(await newestWins(locks, 'a', () => 'older')).toBe('older');
+    expect(await newer).toBe('newer');
+  });
+
   it('a seat that an operator released tells that nobody knows whether a newer call came', async () => {
     const [holder, waiter] = processes(2) as [Locks, Locks];
     const held = await holder.lock('a').acquire();

@@ -6,7 +6,6 @@ import {
   openClient,
   openStore,
   refuse,
-  seaweedfs,
   server,
   startFront,
   textOf,
@@ -145,17 +144,6 @@ describe('what the network and the SDK do', () => {
     expect((await store.read(['k'], limit())).records).toEqual([undefined]);
     await store.close();
     expect((await store.read(['k'], limit())).records).toEqual([undefined]);
-  });
-
-  it('wrong credentials are said at once, and what is needed', async () => {
-    const credentials = { accessKeyId: 'nobody', secretAccessKey: 'wrong' };
-    const { bucket } = await openStore({ client: openClient(await seaweedfs()) });
-    const { store } = await openStore({ client: openClient(await seaweedfs(), { credentials }), bucket });
-    for (const call of [() => store.read(['k'], limit()), () => store.write(write('k', 'v'), limit())]) {
-      const error = await call().catch((reason: unknown) => reason);
-      expect(error).toBeInstanceOf(Error);
-      expect(store.isRetryable(error)).toBe(false);
-    }
   });
 
   it('a denied access names the permissions', async () => {

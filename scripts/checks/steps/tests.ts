@@ -57,6 +57,13 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
 /** Servers that answer in seconds beside other tests, where the holds of their scenarios last for a few: these run alone. */
 const SLOW: ReadonlySet<string> = new Set(['dynamodb', 'mongodb', 'seaweedfs']);
 
+/** Servers that a package's tests start beside {@link serversOf} its name, and do without where Java or Python are absent. */
+const ALSO_USED: Readonly<Record<string, readonly ServerName[]>> = {
+  cli: allServers.filter(isOptional),
+  s3: ['seaweedfs'],
+  'test-servers': allServers.filter(isOptional),
+};
+
 /** Servers that nothing brings by itself: `node test-servers/install.mjs kubernetes` builds one, which takes some ten minutes. */
 const BUILT = ['kubernetes'] as const;
 
@@ -224,12 +231,9 @@ function rolloverStep(): Step {
 
 /** The tests of a package, and apart from them those of its files that take long. */
 function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
-  const servers =
-    shortName === 'test-servers'
-      ? { needs: systemServers, uses: allServers.filter(isOptional) }
-      : // The files of a built server that need none run in any case.
-        { needs: serversOf(shortName), ...(BUILT.some((server) => server === shortName) && { uses: [] }) };
-  const more = { ...servers, concerns: [shortName] };
+  // The files of a built server that need none run in any case.
+  const uses = BUILT.some((server) => server === shortName) ? [] : ALSO_USED[shortName];
+  const more = { needs: serversOf(shortName), ...(uses && { uses }), concerns: [shortName] };
   const long = LONG_FILES[shortName] ?? [];
   const name = `unit:${shortName}`;
   const others = long.map((file) => `--exclude=**/${file}.test.ts`);
