@@ -23,7 +23,7 @@ if (given.includes('--list')) {
   }
 } else {
   const isOfAChange = given.length === 1 && given[0] === '--changed';
-  const selected = isOfAChange ? stepsOf(await changedPackages(), plans['']) : select(given);
+  const selected = isOfAChange ? stepsOf(await changedPackages(), plans['--changed']) : select(given);
   // What a change needs is green each time: no second chance for its tests. CI runs all in two commands, and repeats as `--all` does.
   const repeats = given.includes('--all') || given.includes('--rest') || process.env['LOCKS_REPEAT'] === '1';
   if (selected) process.exitCode = await check(selected, repeats);
@@ -74,7 +74,7 @@ function select(wanted: readonly string[]): readonly Step[] | undefined {
   const matches = (name: string, step: Step) => step.name === name || step.name.startsWith(`${name}:`);
   const unknown = wanted.filter((name) => name !== 'build' && !steps.some((step) => matches(name, step)));
   if (unknown.length > 0) {
-    const options = unknown.some((name) => name === '--changed' || Object.hasOwn(plans, name))
+    const options = unknown.some((name) => Object.hasOwn(plans, name))
       ? ', and an option stands alone'
       : '';
     console.error(`no such step: ${unknown.join(', ')}; \`npm test -- --list\` shows all${options}`);
