@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
 import { defineConfig, type Rolldown, type UserConfig } from 'tsdown';
@@ -11,12 +11,14 @@ interface Manifest {
 const folder = process.cwd();
 const { name, exports } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
-/** `./dist/quorum/index.js` is built from `src/quorum/index.ts`. */
+/** `./dist/doctor/index.js` is built from `src/doctor/index.ts`, and `./dist/conformance/index.js` from `conformance/index.ts`. */
 const entryPoints = Object.values(exports).flatMap((target) =>
   typeof target === 'string' ? [] : target.default.replace(/^\.\/dist\/(.*)\.js$/, '$1'),
 );
 /** Programs that a package runs in processes of their own. */
-const programs = globSync('**/main.ts', { cwd: join(folder, 'src') }).map((file) => file.slice(0, -3));
+const programs = globSync('{src,conformance}/**/main.ts', { cwd: folder }).map((file) =>
+  file.replace(/^src\/|\.ts$/g, ''),
+);
 
 const common: UserConfig = {
   cwd: folder,
@@ -71,5 +73,7 @@ export default defineConfig([
 ]);
 
 function entries(names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name) => [name, `src/${name}.ts`]));
+  const sourceOf = (name: string) =>
+    existsSync(join(folder, `src/${name}.ts`)) ? `src/${name}.ts` : `${name}.ts`;
+  return Object.fromEntries(names.map((name) => [name, sourceOf(name)]));
 }

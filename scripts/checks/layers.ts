@@ -43,7 +43,6 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['cohort-{options,tokens,capabilities}.ts'],
   ],
   core: [
-    ['conformance/**'],
     ['index.ts', 'doctor/**', 'quorum/**', 'transfer/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],

@@ -9,7 +9,8 @@ import { publishedPackages } from '../workspace.ts';
 /** That no imports form a circle is a rule of oxlint, in the step `lint`. */
 export const layersStep: Step = {
   name: 'layers',
-  about: 'no file imports from a higher layer of its package (scripts/checks/layers.ts)',
+  about:
+    'no file imports from a higher layer of its package (scripts/checks/layers.ts), nor from outside of the product: the suite',
   kind: 'static',
   async run() {
     return resultOf(
@@ -30,19 +31,22 @@ function problemOfLayers(folder: string, layers: readonly (readonly string[])[])
   const problems = files.flatMap((file) => {
     const layer = layerOf(file);
     if (layer < 0) return [`${file} is in no layer`];
-    return importsOf(folder, file)
-      .filter((imported) => files.includes(imported) && layerOf(imported) < layer)
-      .map((imported) => `${file} imports ${imported}, which is in a higher layer`);
+    return importsOf(folder, file).flatMap((imported) => {
+      if (/^\.\.|\/conformance\b/.test(imported))
+        return [`${file} imports ${imported}, which is no part of the product`];
+      const isHigher = files.includes(imported) && layerOf(imported) < layer;
+      return isHigher ? [`${file} imports ${imported}, which is in a higher layer`] : [];
+    });
   });
   const unused = layers.flat().filter((glob) => !files.some((file) => matchesGlob(file, glob)));
   problems.push(...unused.map((glob) => `no file matches ${glob}`));
   return problems.length > 0 ? problems.join('\n') : undefined;
 }
 
-/** What a file imports or exports from files of its package, types too. */
+/** What a file imports or exports from files of its package, by their paths in `src/`, and from `@locks/core`: types too. */
 function importsOf(folder: string, file: string): string[] {
   const code = readFileSync(join(folder, file), 'utf8').replaceAll(/^ *(\/\/|\*).*$/gm, '');
-  return [...code.matchAll(/\b(?:from|import\() ?'(\.[^']+)'/g)].map(([, path = '']) =>
-    join(dirname(file), path),
+  return [...code.matchAll(/\b(?:from|import\(|import) ?'((?:\.|@locks\/core)[^']*)'/g)].map(
+    ([, path = '']) => (path.startsWith('.') ? join(dirname(file), path) : path),
   );
 }

@@ -7,7 +7,7 @@ import type { Step } from '../step.ts';
 
 const readmes = ['README.md', 'packages/*/README.md'];
 const documents = ['docs/*.md', 'docs/backends/*.md', 'docs/guides/*.md', 'site/home.md'];
-const sources = 'packages/*/src/**/*.ts';
+const sources = 'packages/*/{src,conformance}/**/*.ts';
 const compilerOptions = {
   target: 'esnext',
   module: 'nodenext',

@@ -7,7 +7,10 @@ import { resultOf } from '../step.ts';
 const GLOSSARY = 'docs/glossary.md';
 /** Each code of an error or a warning has its section here: readers search for the code. */
 const TROUBLESHOOTING = 'docs/troubleshooting.md';
-const SOURCES = ['packages/*/src/**/*.{ts,lua,sql}', '{contract-tests,test-servers}/src/**/*.ts'];
+const SOURCES = [
+  'packages/*/{src,conformance}/**/*.{ts,lua,sql}',
+  '{contract-tests,test-servers}/src/**/*.ts',
+];
 
 /** Two packages export these on purpose. */
 const IN_TWO_PACKAGES: Readonly<Record<string, string>> = {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CallableProcess } from '../../../packages/core/src/conformance/process/callable-process.ts';
+import { CallableProcess } from '../../../packages/core/conformance/process/callable-process.ts';
 
 /** A project with the packages of one version. */
 interface Version {

@@ -14,7 +14,7 @@ const THROWING = /^(check|assert|read[A-Z]\w*Options$|readOptions$|resolve\w*Opt
 export function silentThrows(project: ProjectReflection): string[] {
   const thrown = new Map<string, Set<string>>();
   return (project.children ?? []).flatMap((module) => {
-    const folder = `packages/${module.name.split('/')[1] ?? ''}/src`;
+    const folder = `packages/${module.name.split('/')[1] ?? ''}/{src,conformance}`;
     const names = thrown.get(folder) ?? namesThatThrow(folder);
     thrown.set(folder, names);
     return (module.children ?? []).flatMap((symbol) =>
@@ -35,8 +35,8 @@ function saysWhatItThrows({ signatures = [], kind }: DeclarationReflection): boo
 /** `createLocks`, `HistoryRecorder.acquire`: of the exported functions and classes of a package. */
 function namesThatThrow(folder: string): Set<string> {
   const names = new Set<string>();
-  for (const file of globSync('**/*.ts', { cwd: join(root, folder) })) {
-    const text = readFileSync(join(root, folder, file), 'utf8');
+  for (const file of globSync(`${folder}/**/*.ts`, { cwd: root })) {
+    const text = readFileSync(join(root, file), 'utf8');
     for (const statement of ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true).statements) {
       if (!isExported(statement)) continue;
       if (ts.isFunctionDeclaration(statement) && throws(statement.body))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CallDeadlines } from '../../src/call/call-deadlines.ts';
 import { FailedAbandons } from '../../src/call/failed-abandons.ts';
-import { requestOf } from '../../src/conformance/raw.ts';
+import { requestOf } from '../../conformance/raw.ts';
 import { CombinedClock } from '../../src/lifetime/clock.ts';
 import { pass, useFakeClock } from '../fixture.ts';
 import { scriptedBackend } from '../scripted-backend.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { LockMode } from '../../src/backend/index.ts';
-import { ResourceModel } from '../../src/conformance/model.ts';
+import { ResourceModel } from '../../conformance/model.ts';
 import {
   type HoldRecord,
   type LockRecord,

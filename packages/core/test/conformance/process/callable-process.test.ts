@@ -4,7 +4,7 @@ import nodeModule from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CallableProcess, startProcess } from '../../../src/conformance/process/callable-process.ts';
+import { CallableProcess, startProcess } from '../../../conformance/process/callable-process.ts';
 import type { ServedMethods } from '../../fixtures/served-methods.ts';
 
 const MAIN = new URL('../../fixtures/served-methods.ts', import.meta.url);
