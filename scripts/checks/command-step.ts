@@ -1,5 +1,5 @@
 import { type CommandOptions, runCommand } from './command.ts';
-import { withServers } from './servers.ts';
+import { withServers } from './step-servers.ts';
 import { resultOf, type Step, type StepResult } from './step.ts';
 
 interface CheckOptions extends CommandOptions {

@@ -5,7 +5,7 @@ import { plans, steps } from './plan.ts';
 import { watchStolen } from './processor-time.ts';
 import { Progress } from './progress.ts';
 import { runSteps, TIMED_AT_ONCE } from './run-steps.ts';
-import { installServers, missingServers, serversFor, serverStep } from './servers.ts';
+import { installServers, missingServers, serversFor, serverStep } from './step-servers.ts';
 import type { Step, StepReport } from './step.ts';
 import { buildStep } from './steps/source.ts';
 import { describe, summarise } from './summary.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { must, runCommand } from '../../checks/command.ts';
 import { problemOfContents } from '../../checks/packed-contents.ts';
-import { withServers } from '../../checks/servers.ts';
+import { withServers } from '../../checks/step-servers.ts';
 import { resultOf, type StepResult } from '../../checks/step.ts';
 import { publishedPackages } from '../../checks/workspace.ts';
 import type { ServerName } from '../../launcher/servers.mjs';
