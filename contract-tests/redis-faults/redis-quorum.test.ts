@@ -1,5 +1,5 @@
 import { createLocks } from '@locks/core';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { libraries, openClient } from '../src/harnesses/redis/open-client.ts';

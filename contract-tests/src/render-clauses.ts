@@ -14,7 +14,7 @@ const OTHER_TESTS: Readonly<Record<string, readonly string[]>> = {
     'contract-tests/redis-faults/redis-network',
     'contract-tests/postgres-faults/advisory-network',
   ],
-  '§4.7': ['packages/core/test/quorum/quorum-heals', 'contract-tests/redis-faults/redis-quorum'],
+  '§4.7': ['packages/quorum/test/quorum-heals', 'contract-tests/redis-faults/redis-quorum'],
   '§6.1': ['contract-tests/src/lab/run-lab'],
   '§7.2': ['contract-tests/redis-faults/redis-scenarios', 'contract-tests/postgres-faults/advisory-network'],
   '§7.3': ['contract-tests/redis-faults/redis-idle-gap', 'contract-tests/zookeeper-faults/zookeeper-network'],

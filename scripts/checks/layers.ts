@@ -43,7 +43,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['cohort-{options,tokens,capabilities}.ts'],
   ],
   core: [
-    ['index.ts', 'doctor/**', 'quorum/**', 'transfer/**'],
+    ['index.ts', 'doctor/**', 'transfer/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],
@@ -164,6 +164,14 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ],
     ['driver/{ask,clean-client,pglite-outside,postgres-statements,retryable}.ts'],
     ['driver/*.ts', 'server-versions.ts'],
+  ],
+  quorum: [
+    ['index.ts'],
+    ['quorum-backend.ts'],
+    ['acquire-again.ts'],
+    ['background-calls.ts', 'quorum-{capabilities,grants}.ts'],
+    ['poll-nodes.ts', 'quorum-options.ts'],
+    ['quorum-error.ts'],
   ],
   'record-protocol': [
     ['{index,once,table}.ts'],

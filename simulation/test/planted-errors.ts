@@ -275,7 +275,7 @@ const inCore = [
   ]),
 ];
 
-const QUORUM = `${CORE}/quorum`;
+const QUORUM = 'quorum/src';
 
 const inQuorum = [
   ...errorsIn('quorum', `${QUORUM}/quorum-options.ts`, [

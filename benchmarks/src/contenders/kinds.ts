@@ -1,6 +1,6 @@
 import { type BaseLease, createLocks } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { Semaphore as PollingSemaphore } from 'redis-semaphore';
 import { backends, ioredis } from './clients.ts';
 import { type Client, type Contender, foreign, ours, TTL_MS, waitForever } from './contender.ts';

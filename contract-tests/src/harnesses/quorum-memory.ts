@@ -1,5 +1,5 @@
 import { defineHarness } from '@locks/core/conformance';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 
 const stores = [new MemoryStore(), new MemoryStore(), new MemoryStore()];

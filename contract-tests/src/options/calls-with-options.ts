@@ -14,7 +14,7 @@ import { testLockConformance as testWithNode } from '@locks/core/conformance/nod
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { adopt, transfer } from '@locks/core/transfer';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { dynamodbBackend, dynamodbSlots, dynamodbResults } from '@locks/dynamodb';
 import { examineDynamodb } from '@locks/dynamodb/doctor';
 import { clientOptions, etcdBackend, etcdSlots, etcdResults } from '@locks/etcd';
@@ -231,7 +231,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   'MultiLock.acquire(options)': { call: (options) => set.acquire(options) },
   'MultiLock.tryAcquire(options)': { call: (options) => set.tryAcquire(options) },
   'MultiLock.run(options)': { call: (options) => set.run(work, options) },
-  '@locks/core/quorum: quorumBackend(options)': {
+  '@locks/quorum: quorumBackend(options)': {
     call: (options) => quorumBackend([memoryBackend()], options),
   },
   '@locks/core/transfer: transfer(options)': {

@@ -34,7 +34,7 @@ export function publicOptions(): readonly PublicOptions[] {
 }
 
 interface Entry {
-  /** The name in imports: `@locks/core/quorum`. */
+  /** The name in imports: `@locks/core/transfer`. */
   readonly name: string;
   readonly types: string;
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createLocks } from '../src/index.ts';
 import type { Call } from '../src/backend/types.ts';
-import { quorumBackend } from '../src/quorum/index.ts';
 import { scriptedBackend } from './scripted-backend.ts';
 
 test('prepare() calls the backend with no limit of time, and keeps the process alive meanwhile', async () => {
@@ -51,24 +50,4 @@ test('close() ends a preparation that does not end, and tells the backend; after
   await rejected;
   expect(signal?.aborted).toBe(true);
   await expect(locks.prepare()).rejects.toMatchObject({ code: 'LOCK_CLOSED' });
-});
-
-test('a quorum prepares all its nodes, and names those that failed', async () => {
-  const prepared: string[] = [];
-  const node = (name: string, error?: Error) =>
-    scriptedBackend({
-      name,
-      prepare: () => {
-        prepared.push(name);
-        return error === undefined ? Promise.resolve() : Promise.reject(error);
-      },
-    });
-  const without = scriptedBackend();
-  await createLocks(quorumBackend([node('a'), node('b'), without])).prepare();
-  expect(prepared).toEqual(['a', 'b']);
-  const locks = createLocks(quorumBackend([node('a'), node('b', new Error('no right to create')), without]));
-  await expect(locks.prepare()).rejects.toMatchObject({
-    code: 'LOCK_BACKEND',
-    message: expect.stringContaining('1 of 3 nodes failed to prepare: b: no right to create'),
-  });
 });

@@ -9,7 +9,7 @@ import {
   type MultiLease,
 } from '@locks/core';
 import { type LockBackend, invalidArgument, mustBe } from '@locks/core/backend';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { redisBackend } from '@locks/redis-ioredis';
 import { ExecutionError } from './errors.ts';
 import type { ExecutionResult, ExecutionStats, RedlockClient } from './execution-stats.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BackendFeature } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { MemoryStore, memoryBackend } from '@locks/memory';
 import { describe, expect, it } from 'vitest';
 import { type WebLocks, webLocks } from '../src/index.ts';

@@ -17,7 +17,6 @@ test('a second client is refused while the first holds the lock', async () => {
 test.each([
   '@locks/core/backend',
   '@locks/core/transfer',
-  '@locks/core/quorum',
   '@locks/core/rules',
   '@locks/core/conformance',
   '@locks/core/conformance/node-test',
@@ -25,6 +24,7 @@ test.each([
   '@locks/once',
   '@locks/opentelemetry',
   '@locks/postgres',
+  '@locks/quorum',
   '@locks/redis-glide',
   '@locks/redis-ioredis',
   '@locks/redis-node',

@@ -7,7 +7,7 @@ import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
 import type * as transfer from '@locks/core/transfer';
-import type * as quorum from '@locks/core/quorum';
+import type * as quorum from '@locks/quorum';
 import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
 import type * as redis from '@locks/redis-protocol';
@@ -52,7 +52,7 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
     export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
   record: `${CORE} export { createRecordBackend } from '@locks/record-protocol';
     export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
-  quorum: `${CORE} export { quorumBackend } from '@locks/core/quorum';`,
+  quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
 };
 const PARAMETERS = [
   'module',

@@ -1,6 +1,6 @@
 import type { LockBackend } from '@locks/core/backend';
 import type { Harness } from '@locks/core/conformance';
-import { quorumBackend } from '@locks/core/quorum';
+import { quorumBackend } from '@locks/quorum';
 import { lockKey, versionOf, withAdmin } from '../../administration/redis.ts';
 import { servedHarness } from '../connections/served-harness.ts';
 import { closedWith, SharedClients } from '../connections/shared-clients.ts';

@@ -18,7 +18,7 @@ import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
 import { selfWaitError } from './self-wait-error.ts';
 import { timeoutError } from './timeout-error.ts';
-import { grantFault } from './validate-grant.ts';
+import { grantFault } from '../backend/grant-fault.ts';
 
 /** Poll interval for a backend that says neither when to retry nor when it is our turn. */
 const DEFAULT_RETRY_MS = 50;

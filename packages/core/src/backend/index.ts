@@ -22,6 +22,7 @@ export {
   wholeNumber,
 } from './read-options.ts';
 export { type LocalWaiter, LocalWaiters, type LocalWaitersOptions } from './local-waiters.ts';
+export { grantFault } from './grant-fault.ts';
 export { areInConflict, Capacity } from './modes.ts';
 export {
   type SlotStore,
@@ -33,7 +34,7 @@ export {
 } from './slot-store.ts';
 export type { ResultStore } from './result-store.ts';
 export { clientClosedError, closedError, refuseAfterClose } from './refuse-after-close.ts';
-export { TimeBudget } from './time-budget.ts';
+export { BudgetTimer, TimeBudget } from './time-budget.ts';
 export { answerWithin, MAX_TIMEOUT_MS, NoAnswerError, withTimeLimit } from './time-limit.ts';
 export { shareListener } from './shared-listener.ts';
 export {
@@ -48,5 +49,5 @@ export { checkBackend } from './validate.ts';
 export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 export { CombinedClock } from '../lifetime/clock.ts';
 export { renewalStatusOf } from '../lifetime/renewal-status.ts';
-export { invalidArgument, mustBe } from '../errors.ts';
+export { invalidArgument, messageOf, mustBe } from '../errors.ts';
 export { OWN_LOCK, OWN_NAMES } from '../names.ts';

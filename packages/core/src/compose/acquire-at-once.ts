@@ -2,7 +2,7 @@ import { USELESS_GRANT } from '../acquire/acquire-loop.ts';
 import { isAged, renewAged } from '../acquire/aged-grant.ts';
 import { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 import { interruptionFromOutside } from '../acquire/interruption-error.ts';
-import { grantFault } from '../acquire/validate-grant.ts';
+import { grantFault } from '../backend/grant-fault.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from '../call/call-context.ts';

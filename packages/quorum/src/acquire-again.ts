@@ -1,4 +1,4 @@
-import type { Attempt, Call, LockBackend, RenewItem } from '../backend/types.ts';
+import type { Attempt, Call, LockBackend, RenewItem } from '@locks/core/backend';
 import type { BackgroundCalls } from './background-calls.ts';
 import { type QuorumGrant, validated } from './quorum-grants.ts';
 

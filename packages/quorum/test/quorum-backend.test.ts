@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { createLocks } from '@locks/core';
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend, RenewalStatus } from '@locks/core/backend';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Grant,
-  LockBackend,
-  RenewalStatus,
-} from '../../src/backend/types.ts';
-import { quorumBackend, type QuorumOptions } from '../../src/quorum/index.ts';
-import { locksOn, pass, rejectionOf, settled, useFakeClock } from '../fixture.ts';
-import { answerLater, capabilities, grant, noAnswer, scriptedBackend } from '../scripted-backend.ts';
+import { quorumBackend, type QuorumOptions } from '../src/index.ts';
+import { pass, rejectionOf, settled, useFakeClock } from '../../core/test/fixture.ts';
+import {
+  answerLater,
+  capabilities,
+  grant,
+  noAnswer,
+  scriptedBackend,
+} from '../../core/test/scripted-backend.ts';
 
 const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
 const request: AcquireRequest = {
@@ -128,7 +128,7 @@ test('an abandon that is late does not take away what a later attempt of the sam
     },
   });
   const nodes = [...held('other', undefined), slow];
-  const locks = locksOn(quorumOf(nodes, { nodeTimeoutMs: 20 }));
+  const locks = createLocks(quorumOf(nodes, { nodeTimeoutMs: 20 }));
   const lease = await locks.lock('a').acquire();
   arrive.give();
   await settled();
@@ -254,7 +254,7 @@ test('many waiters of one process ask the nodes no more often than one', async (
         return Promise.resolve<Attempt>({ status: 'contended' });
       },
     });
-  const locks = locksOn(quorumOf([busy(), busy(), busy()]));
+  const locks = createLocks(quorumOf([busy(), busy(), busy()]));
   onTestFinished(() => locks.close());
   const waiting = Array.from({ length: 50 }, () => rejectionOf(locks.lock('a').acquire({ waitMs: 400 })));
   await settled();
@@ -280,7 +280,7 @@ test('a release waits for as long as the slowest node needs, and an answer to an
   const quorum = quorumOf([slow(), slow(), nodeWith()], { nodeTimeoutMs: 3_000 });
   expect(quorum.releaseBudgetMs).toBe(3_000);
   expect(quorumOf(held('other', 'other', 'other')).releaseBudgetMs).toBeUndefined();
-  const lease = await locksOn(quorum).lock('a').acquire();
+  const lease = await createLocks(quorum).lock('a').acquire();
   expect(await rejectionOf(lease.release())).toBe('fulfilled');
 });
 
@@ -349,4 +349,24 @@ test('the margin of a quorum is the largest of its nodes', () => {
     quorumBackend(margins.map(withMargin)).capabilities.ttl.marginMs;
   expect(marginOf({}, { marginMs: 2_000 }, { marginMs: 4_000 })).toBe(4_000);
   expect(marginOf({}, {}, {})).toBeUndefined();
+});
+
+test('a quorum prepares all its nodes, and names those that failed', async () => {
+  const prepared: string[] = [];
+  const node = (name: string, error?: Error) =>
+    scriptedBackend({
+      name,
+      prepare: () => {
+        prepared.push(name);
+        return error === undefined ? Promise.resolve() : Promise.reject(error);
+      },
+    });
+  const without = scriptedBackend();
+  await createLocks(quorumBackend([node('a'), node('b'), without])).prepare();
+  expect(prepared).toEqual(['a', 'b']);
+  const locks = createLocks(quorumBackend([node('a'), node('b', new Error('no right to create')), without]));
+  await expect(locks.prepare()).rejects.toMatchObject({
+    code: 'LOCK_BACKEND',
+    message: expect.stringContaining('1 of 3 nodes failed to prepare: b: no right to create'),
+  });
 });

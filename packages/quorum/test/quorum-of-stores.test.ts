@@ -1,10 +1,10 @@
-/** Tests of a quorum whose nodes fail, hang, or disagree. The suite tests its promises as a backend. */
+/** Tests of a quorum of stores that fail, hang, or disagree. The suite tests its promises as a backend. */
 import { createLocks, isLockError } from '@locks/core';
 import type { LockBackend, AcquireRequest, Call } from '@locks/core/backend';
 import { delegate } from '@locks/core/conformance';
-import { quorumBackend, type QuorumOptions } from '@locks/core/quorum';
 import { memoryBackend, MemoryStore } from '@locks/memory';
 import { expect, test } from 'vitest';
+import { quorumBackend, type QuorumOptions } from '../src/index.ts';
 
 const TTL_MS = 5_000;
 const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };

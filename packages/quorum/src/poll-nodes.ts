@@ -1,6 +1,4 @@
-import { BudgetTimer, TimeBudget } from '../backend/time-budget.ts';
-import { NoAnswerError } from '../backend/time-limit.ts';
-import type { Call, LockBackend } from '../backend/types.ts';
+import { BudgetTimer, type Call, type LockBackend, NoAnswerError, TimeBudget } from '@locks/core/backend';
 import type { NodeFailure } from './quorum-error.ts';
 
 /** The answers so far. `answers` has an element for every node: `undefined` where no answer has come. */

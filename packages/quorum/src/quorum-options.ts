@@ -1,7 +1,14 @@
-import { matching, milliseconds, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
-import type { LockBackend } from '../backend/types.ts';
-import { checkBackend } from '../backend/validate.ts';
-import { invalidArgument, mustBe } from '../errors.ts';
+import {
+  checkBackend,
+  invalidArgument,
+  type LockBackend,
+  matching,
+  milliseconds,
+  mustBe,
+  optional,
+  type OptionTable,
+  readOptions,
+} from '@locks/core/backend';
 
 /** Options of a quorum backend. */
 export interface QuorumOptions {

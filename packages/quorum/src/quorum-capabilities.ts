@@ -1,4 +1,4 @@
-import type { BackendCapabilities, LockMode } from '../backend/types.ts';
+import type { BackendCapabilities, LockMode } from '@locks/core/backend';
 import type { Quorum } from './quorum-options.ts';
 
 export interface QuorumCapabilities extends BackendCapabilities {

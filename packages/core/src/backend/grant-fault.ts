@@ -1,8 +1,10 @@
-import type { BackendCapabilities, Grant } from '../backend/types.ts';
+import type { BackendCapabilities, Grant } from './types.ts';
 
 /**
  * Describes the fault of an invalid grant; `undefined` for a valid one. A grant becomes a lease only with all that a lease is
- * judged by (docs/spec.md §13.1).
+ * judged by (docs/spec.md §13.1). Core looks at the grants of its backend; a backend around others looks at theirs.
+ *
+ * @param now - of the call that was answered: `call.now()`
  */
 export function grantFault(
   grant: Grant,

@@ -1,5 +1,4 @@
-import type { LockBackend } from '../backend/types.ts';
-import { messageOf } from '../errors.ts';
+import { type LockBackend, messageOf } from '@locks/core/backend';
 
 /** The failure of one node. */
 export interface NodeFailure {

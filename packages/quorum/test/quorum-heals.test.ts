@@ -1,8 +1,8 @@
+import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '@locks/core/backend';
 import { expect, test } from 'vitest';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend } from '../../src/backend/types.ts';
-import { quorumBackend } from '../../src/quorum/index.ts';
-import { settled } from '../fixture.ts';
-import { answerLater, capabilities, grant, scriptedBackend } from '../scripted-backend.ts';
+import { quorumBackend } from '../src/index.ts';
+import { settled } from '../../core/test/fixture.ts';
+import { answerLater, capabilities, grant, scriptedBackend } from '../../core/test/scripted-backend.ts';
 
 const TTL_MS = 30_000;
 const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };

@@ -1,6 +1,13 @@
-import { grantFault } from '../acquire/validate-grant.ts';
-import { NoAnswerError } from '../backend/time-limit.ts';
-import type { AcquireRequest, Attempt, Call, Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Grant,
+  grantFault,
+  type LockBackend,
+  NoAnswerError,
+  type RenewalStatus,
+} from '@locks/core/backend';
 
 /**
  * How a node stands that is acquired again: asked, or granted and on trial, until a majority without the node has confirmed the lease

@@ -1,21 +1,21 @@
-import type {
-  AcquireRequest,
-  Attempt,
-  Call,
-  Grant,
-  Holder,
-  InspectOptions,
-  LockBackend,
-  LossReason,
-  RenewItem,
-  ResourceState,
-  RenewalStatus,
-} from '../backend/types.ts';
+import {
+  type AcquireRequest,
+  type Attempt,
+  type Call,
+  type Grant,
+  type Holder,
+  type InspectOptions,
+  type LockBackend,
+  type LossReason,
+  NoAnswerError,
+  refuseAfterClose,
+  type RenewalStatus,
+  renewalStatusOf,
+  type RenewItem,
+  type ResourceState,
+} from '@locks/core/backend';
 import { acquireAgain } from './acquire-again.ts';
 import { BackgroundCalls } from './background-calls.ts';
-import { refuseAfterClose } from '../backend/refuse-after-close.ts';
-import { NoAnswerError } from '../backend/time-limit.ts';
-import { renewalStatusOf } from '../lifetime/renewal-status.ts';
 import {
   endOf,
   endTrials,
@@ -45,7 +45,7 @@ const ABANDON_PART = 0.75;
 /** A backend that holds a lock on most of its nodes. */
 export type QuorumBackend = LockBackend<QuorumCapabilities>;
 
-// setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/core/quorum';
+// setup: import { createLocks } from '@locks/core'; import { quorumBackend } from '@locks/quorum';
 // setup: import { redisBackend } from '@locks/redis-ioredis'; import type { Redis } from 'ioredis'; declare const a: Redis, b: Redis, c: Redis;
 /**
  * One lock over several independent stores: held while more than half of them grant it, so that a minority may fail or

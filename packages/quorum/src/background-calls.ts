@@ -1,4 +1,4 @@
-import type { AcquireRequest, Call, LockBackend } from '../backend/types.ts';
+import type { AcquireRequest, Call, LockBackend } from '@locks/core/backend';
 import { poll } from './poll-nodes.ts';
 
 /** Calls of single nodes that go on whether the caller of the quorum waits or not. No node is called after `close` (docs/spec.md §12.4). */
