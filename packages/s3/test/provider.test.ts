@@ -1,16 +1,7 @@
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { startProxy } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
-import {
-  limit,
-  openClient,
-  openStore,
-  refuse,
-  server,
-  startFront,
-  textOf,
-  write,
-} from './fixture.ts';
+import { limit, openClient, openStore, refuse, server, startFront, textOf, write } from './fixture.ts';
 
 describe('a provider', () => {
   it('that says 409 is asked again: nobody has won then', async () => {
