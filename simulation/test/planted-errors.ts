@@ -343,7 +343,7 @@ const inMysql = [
   ),
   ...errorsIn(
     'mysql',
-    'record-protocol/src/row-writers.ts',
+    'record-protocol/src/rows-in-use.ts',
     ['if (!fresh && (', 'if (false && (', 'an answer is given from memory'],
     [
       'for (const deliver of deliveries) deliver?.();',
@@ -352,7 +352,7 @@ const inMysql = [
       319,
     ],
   ),
-  ...errorsIn('mysql', 'record-protocol/src/table-backend.ts', [
+  ...errorsIn('mysql', 'record-protocol/src/kernel-backend.ts', [
     '!taken.isAbandoned && this.#closing === undefined',
     'true',
     'a set that was given up is taken',
@@ -374,7 +374,7 @@ const inRecords = [
   ]),
   ...errorsIn(
     'record',
-    'record-protocol/src/store-table.ts',
+    'record-protocol/src/records-as-table.ts',
     [
       'Math.min(since(hold.id) + span,',
       'Math.min(since(hold.id) + span / 2,',
@@ -409,7 +409,7 @@ const inRecords = [
     'waiters that live are passed over',
     93,
   ]),
-  ...errorsIn('record', 'record-protocol/src/row-writers.ts', [
+  ...errorsIn('record', 'record-protocol/src/rows-in-use.ts', [
     'serves: (other) => other === client',
     'serves: () => true',
     'a lock is granted to waiters that are not told',

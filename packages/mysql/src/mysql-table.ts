@@ -4,7 +4,7 @@ import {
   encodeState,
   type LockRow,
   ownLimit,
-  type RecordTable,
+  type LockTable,
   type RowConflict,
   type RowTake,
   type RowTaken,
@@ -43,7 +43,7 @@ const MIN_POLL_MS = 2;
 const LAST_MICROS = 2 ** 52;
 
 /** The rows of `@locks/record-protocol` in three tables, one round trip to a method; {@link MysqlStatements} says how. */
-export class MysqlTable implements RecordTable {
+export class MysqlTable implements LockTable {
   readonly name = 'mysql';
   readonly pace;
   readonly releaseBudgetMs = 1_000;

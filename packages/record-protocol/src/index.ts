@@ -19,4 +19,4 @@ export {
   prefixOption,
   type RecordBackendOptions,
   type RecordCapabilities,
-} from './record-backend.ts';
+} from './create-record-backend.ts';

@@ -1,7 +1,7 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core/backend';
 import { type HoldRecord, LockRules, type WaiterRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
-import type { Snapshot } from './record-table.ts';
+import type { Snapshot } from './lock-table.ts';
 
 /** The state of a resource as an operator sees it: without holds that have ended, and without waiters that are dead. */
 export function liveState(

@@ -1,5 +1,5 @@
 import type { LockRow } from './lock-row.ts';
-import type { TablePace } from './record-table.ts';
+import type { TablePace } from './lock-table.ts';
 
 /** How much longer the shortest pause is for a process with others ahead of its waiter than for the one whose waiter is next. */
 const BEHIND = 2.5;

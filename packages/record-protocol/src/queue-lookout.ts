@@ -1,6 +1,6 @@
 import type { Heartbeats } from './heartbeats.ts';
 import type { LockRow } from './lock-row.ts';
-import type { LookScope } from './record-table.ts';
+import type { LookScope } from './lock-table.ts';
 
 /** The number of clients ahead whose heartbeats are followed, and up to which place in the queue a process follows them. */
 const NEAR = 3;

@@ -8,10 +8,10 @@ import {
 import type { HoldRecord } from '@locks/core/rules';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { PollPace } from './poll-pace.ts';
-import { isOvertaken, type RecordTable, type RowChange, type Snapshot } from './record-table.ts';
+import { isOvertaken, type LockTable, type RowChange, type Snapshot } from './lock-table.ts';
 import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
-import type { RowWriters, WriterHooks } from './row-writers.ts';
+import type { RowsInUse, WaiterHooks } from './rows-in-use.ts';
 import { ownLimit, type TimeLimit } from './time-limit.ts';
 
 /** A resource that somebody of this process waits for. */
@@ -42,9 +42,9 @@ const COMPARE_EVERY_MS = 500;
  * The waiters of this process, and the one poller that reads the table for all of them: quick after a change, slow when nothing
  * happens. A hand-off inside the process needs no poll: the write that releases grants and delivers.
  */
-export class RecordWaiters implements WriterHooks {
-  readonly #table: RecordTable;
-  readonly #writers: RowWriters;
+export class RecordWaiters implements WaiterHooks {
+  readonly #table: LockTable;
+  readonly #rows: RowsInUse;
   readonly #client: string;
   readonly #waiters: LocalWaiters;
   readonly #awaited = new Map<string, Awaited>();
@@ -53,9 +53,9 @@ export class RecordWaiters implements WriterHooks {
   #lives = 0;
   #beating: Promise<void> | undefined;
 
-  constructor(table: RecordTable, writers: RowWriters, client: string) {
+  constructor(table: LockTable, rows: RowsInUse, client: string) {
     this.#table = table;
-    this.#writers = writers;
+    this.#rows = rows;
     this.#client = client;
     this.#waiters = new LocalWaiters({
       pollEveryMs: table.pace.waiterTtlMs * BEATS,
@@ -116,7 +116,7 @@ export class RecordWaiters implements WriterHooks {
    */
   enqueued(request: AcquireRequest, call: Call, sentAt?: number): void {
     const waiter = this.#register(request, call);
-    const { known } = this.#writers.get(request.resource) ?? {};
+    const { known } = this.#rows.get(request.resource) ?? {};
     const hold = known?.holds.find(({ id }) => id === request.acquisitionId);
     if (sentAt !== undefined && hold !== undefined) this.#grant(waiter, hold.token, sentAt);
   }
@@ -152,7 +152,7 @@ export class RecordWaiters implements WriterHooks {
     if (!this.#awaited.has(resource)) {
       const table = this.#table;
       const unwatch = table.watch?.(resource, (change) => this.#told(resource, change), this.#client);
-      const writer = this.#writers.get(resource);
+      const writer = this.#rows.get(resource);
       const pace = writer?.pace ?? new PollPace(table.pace, () => table.tellsWhom === true);
       if (writer !== undefined) writer.pace = pace;
       const awaited: Awaited = {
@@ -182,7 +182,7 @@ export class RecordWaiters implements WriterHooks {
     // A write that calls others is none of this process's business.
     if (change !== undefined && !change.wakes.includes(this.#client)) return this.#heard(awaited);
     if (change === undefined && !awaited.pace.pushed()) return;
-    const writer = this.#writers.get(resource);
+    const writer = this.#rows.get(resource);
     if (writer?.busy === true) {
       // What this process writes, it knows; but its write may come before the one that is told, or be refused.
       if (change !== undefined) awaited.missed = change;
@@ -200,7 +200,7 @@ export class RecordWaiters implements WriterHooks {
   /** It is, or may be, the turn of this process. */
   #called(resource: string, awaited: Awaited, { found }: Partial<RowChange> = {}): void {
     const row = found?.rows.get(resource);
-    const { known } = this.#writers.get(resource) ?? {};
+    const { known } = this.#rows.get(resource) ?? {};
     if (found === undefined || row === undefined) this.#pollNow(awaited);
     else if (!this.#knows(known, row)) this.#check(resource, found);
   }
@@ -219,7 +219,7 @@ export class RecordWaiters implements WriterHooks {
 
   /** Whether only this process holds the resource, which then needs few polls: its release here serves the queue. */
   #isHeldHere(resource: string): boolean {
-    const { known, own } = this.#writers.get(resource) ?? {};
+    const { known, own } = this.#rows.get(resource) ?? {};
     if (known === undefined || known.holds.length === 0) return false;
     return known.holds.every(({ id }) => own?.has(id) === true);
   }
@@ -281,9 +281,9 @@ export class RecordWaiters implements WriterHooks {
     const { namesAtOnce } = this.#table;
     for (let start = 0; start < due.length; start += namesAtOnce) {
       const names = due.slice(start, start + namesAtOnce);
-      const known = names.flatMap((name) => this.#writers.get(name)?.known?.version || []);
+      const known = names.flatMap((name) => this.#rows.get(name)?.known?.version || []);
       const snapshot = await this.#table.snapshot(names, known, ownLimit());
-      this.#writers.learnAlive(snapshot);
+      this.#rows.learnAlive(snapshot);
       for (const resource of names) await this.#checkWell(resource, snapshot);
     }
   }
@@ -292,7 +292,7 @@ export class RecordWaiters implements WriterHooks {
   async #checkWell(resource: string, snapshot: Snapshot): Promise<void> {
     const { waiterTtlMs } = this.#table.pace;
     const { idleHead } = this.#awaited.get(resource) ?? {};
-    const row = snapshot.rows.get(resource) ?? this.#writers.get(resource)?.known;
+    const row = snapshot.rows.get(resource) ?? this.#rows.get(resource)?.known;
     const isThere = idleHead !== undefined && row?.waiters.some(({ id }) => id === idleHead.id) === true;
     if (isThere && performance.now() - idleHead.since > waiterTtlMs * IDLE_PART)
       await this.#table.lookAt?.(resource, 'next', ownLimit());
@@ -300,7 +300,7 @@ export class RecordWaiters implements WriterHooks {
   }
 
   #check(resource: string, snapshot: Snapshot): void {
-    const writer = this.#writers.get(resource);
+    const writer = this.#rows.get(resource);
     if (writer === undefined) return this.#waiters.hint(resource);
     // The snapshot is ignored while a write is in flight: it may be from before or after the write.
     if (writer.busy || isOvertaken(snapshot, writer.knownAt, writer.learnedAt)) return this.learned(writer);
@@ -344,7 +344,7 @@ export class RecordWaiters implements WriterHooks {
   #serve(writer: RowWriter, known: LockRow): void {
     const awaited = this.#awaited.get(writer.resource);
     if (awaited === undefined) return;
-    const decision = writer.decide(this.#writers.context, known);
+    const decision = writer.decide(this.#rows.context, known);
     // `submit()` always serves the queue first, so the step itself does nothing.
     if (decision.changed) this.#inBackground(writer.resource, () => undefined);
     const { idleHead } = awaited;
@@ -379,11 +379,11 @@ export class RecordWaiters implements WriterHooks {
   }
 
   #isAttempting(resource: string, acquisitionId: string): boolean {
-    return this.#writers.get(resource)?.attempting.has(acquisitionId) ?? false;
+    return this.#rows.get(resource)?.attempting.has(acquisitionId) ?? false;
   }
 
   #inBackground(resource: string, decide: (decision: RowDecision) => void): void {
-    this.#writers.submit(resource, ownLimit(), decide).catch(() => this.#waiters.hint(resource));
+    this.#rows.submit(resource, ownLimit(), decide).catch(() => this.#waiters.hint(resource));
   }
 
   #giveUpSilent(): void {

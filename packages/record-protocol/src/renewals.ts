@@ -2,10 +2,10 @@ import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { freshVersion } from './fresh-version.ts';
 import { NO_ROW } from './lock-row.ts';
 import { MalformedRecordError } from './malformed-record.ts';
-import type { RecordTable, RowWrite, RowWritten } from './record-table.ts';
+import type { LockTable, RowWrite, RowWritten } from './lock-table.ts';
 import { micros } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
-import type { RowWriters } from './row-writers.ts';
+import type { RowsInUse } from './rows-in-use.ts';
 
 const MAX_PASSES = 3;
 
@@ -20,12 +20,12 @@ interface RowRenewal {
 
 /** Renews many leases together. Each row is compared and swapped by itself; changed rows are read and tried again. */
 export class Renewals {
-  readonly #table: RecordTable;
-  readonly #writers: RowWriters;
+  readonly #table: LockTable;
+  readonly #rows: RowsInUse;
 
-  constructor(table: RecordTable, writers: RowWriters) {
+  constructor(table: LockTable, rows: RowsInUse) {
     this.#table = table;
-    this.#writers = writers;
+    this.#rows = rows;
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
@@ -40,7 +40,7 @@ export class Renewals {
     const alone: number[][] = [];
     const together: RowRenewal[] = [];
     for (const [resource, indexes] of byResource) {
-      const writer = this.#writers.tryLock(resource);
+      const writer = this.#rows.tryLock(resource);
       if (writer === undefined) alone.push(indexes);
       else together.push({ writer, indexes, mustRead: writer.known === undefined, sent: undefined });
     }
@@ -62,7 +62,7 @@ export class Renewals {
       for (const { writer } of together) writer.known = undefined;
       throw error;
     } finally {
-      for (const { writer } of together) this.#writers.unlock(writer);
+      for (const { writer } of together) this.#rows.unlock(writer);
     }
     await Promise.all(
       [...alone, ...left].map((indexes) => this.#renewAlone(indexes, items, renewalStatuses, call)),
@@ -126,7 +126,7 @@ export class Renewals {
         continue;
       }
       // A renewal takes nobody out of the queue, so that it needs not look who has died.
-      const decision = writer.decide({ ...this.#writers.context, isAlive: () => true });
+      const decision = writer.decide({ ...this.#rows.context, isAlive: () => true });
       const decided = group.indexes.map((index) => {
         const { grant, ttlMs } = itemAt(items, index);
         return decision.renew(grant.request.acquisitionId, Number(grant.fencingToken), micros(ttlMs));
@@ -138,7 +138,7 @@ export class Renewals {
         again.push(group);
       } else if (decision.changed || decision.hasEnded) {
         const version = freshVersion();
-        const written = this.#writers.prepare(writer, decision, version);
+        const written = this.#rows.prepare(writer, decision, version);
         writes.push({ name: writer.resource, group, decision, version, decided, written });
       } else {
         finish(group, decided);
@@ -166,7 +166,7 @@ export class Renewals {
     const malformed = new Map<RowRenewal, Error>();
     const names = groups.map(({ writer }) => writer.resource);
     const snapshot = await this.#table.snapshot(names, [], call);
-    this.#writers.learnAlive(snapshot);
+    this.#rows.learnAlive(snapshot);
     for (const group of groups) {
       const row = snapshot.rows.get(group.writer.resource) ?? NO_ROW;
       group.writer.learn(row, snapshot.now);
@@ -185,7 +185,7 @@ export class Renewals {
       indexes.map(async (index) => {
         const { grant, ttlMs } = itemAt(items, index);
         const { resource, acquisitionId } = grant.request;
-        const renewed = this.#writers.submit<RenewalStatus>(
+        const renewed = this.#rows.submit<RenewalStatus>(
           resource,
           call,
           (decision) => decision.renew(acquisitionId, Number(grant.fencingToken), micros(ttlMs)),

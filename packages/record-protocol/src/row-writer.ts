@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { type DecisionContext, RowDecision } from './row-decision.ts';
-import type { RecordTable, RowTaken } from './record-table.ts';
+import type { LockTable, RowTaken } from './lock-table.ts';
 import type { PollPace } from './poll-pace.ts';
 import type { TimeLimit } from './time-limit.ts';
 
@@ -16,7 +16,7 @@ export interface RowStep {
   readonly enqueues: boolean;
   /** Takes the resource for this acquisition in one request, if its row is unknown. */
   readonly take:
-    | { readonly acquisitionId: string; run(table: RecordTable, limit: TimeLimit): Promise<RowTaken> }
+    | { readonly acquisitionId: string; run(table: LockTable, limit: TimeLimit): Promise<RowTaken> }
     | undefined;
   /** Takes part in a decision. May be called again, for a newer decision. */
   decide(decision: RowDecision, ambiguous: boolean): void;

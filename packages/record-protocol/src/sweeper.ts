@@ -1,18 +1,18 @@
-import type { RecordTable } from './record-table.ts';
-import type { RowWriters } from './row-writers.ts';
+import type { LockTable } from './lock-table.ts';
+import type { RowsInUse } from './rows-in-use.ts';
 
 const EVERY_MS = 30_000;
 
 /** Lets the process forget rows that were not used for long, and the table delete rows of which nobody holds or waits. */
 export class Sweeper {
-  readonly #table: RecordTable;
-  readonly #writers: RowWriters;
+  readonly #table: LockTable;
+  readonly #rows: RowsInUse;
   #stopped = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(table: RecordTable, writers: RowWriters) {
+  constructor(table: LockTable, rows: RowsInUse) {
     this.#table = table;
-    this.#writers = writers;
+    this.#rows = rows;
   }
 
   /** Schedules one sweep: there are, or will be, rows to forget. */
@@ -29,7 +29,7 @@ export class Sweeper {
 
   async #sweep(): Promise<void> {
     this.#timer = undefined;
-    const left = this.#writers.forgetUnused();
+    const left = this.#rows.forgetUnused();
     // Rows that cannot be swept now are swept later, by this process or another.
     const isAnyLeft = await (this.#table.sweep?.() ?? Promise.resolve(left > 0)).catch(() => false);
     if (isAnyLeft) this.wake();

@@ -3,7 +3,7 @@ export type { LockRow } from './lock-row.ts';
 export { decodedOr, MalformedRecordError } from './malformed-record.ts';
 export {
   type LookScope,
-  type RecordTable,
+  type LockTable,
   type RowConflict,
   type RowTake,
   type RowTaken,
@@ -11,9 +11,9 @@ export {
   type RowWritten,
   type Snapshot,
   type TablePace,
-} from './record-table.ts';
+} from './lock-table.ts';
 export { micros, type RowDecision } from './row-decision.ts';
 export { decodeState, encodeSole, encodeState } from './state-json.ts';
 export { SpentTokensError } from './spent-tokens-error.ts';
-export { createTableBackend } from './table-backend.ts';
+export { createTableBackend } from './kernel-backend.ts';
 export { ownLimit, type TimeLimit, unhurried, URGENT, type Urgency } from './time-limit.ts';

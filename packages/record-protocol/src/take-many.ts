@@ -1,7 +1,7 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
 import { freshVersion } from './fresh-version.ts';
-import { type RecordTable, takenGrant } from './record-table.ts';
-import type { RowWriters } from './row-writers.ts';
+import { type LockTable, takenGrant } from './lock-table.ts';
+import type { RowsInUse } from './rows-in-use.ts';
 import { unhurried } from './time-limit.ts';
 
 /**
@@ -10,8 +10,8 @@ import { unhurried } from './time-limit.ts';
  * @param isWanted - asked when the request could be sent: nothing is sent for names that were abandoned until then
  */
 export async function takeMany(
-  table: RecordTable,
-  writers: RowWriters,
+  table: LockTable,
+  rowsInUse: RowsInUse,
   requests: readonly AcquireRequest[],
   call: Call,
   isWanted: () => boolean,
@@ -32,7 +32,7 @@ export async function takeMany(
     if (row === undefined || hold === undefined || (hold.until ?? 0) <= now) return undefined;
     const grant = takenGrant(request, hold.token, countedFrom);
     if (row.version === versions.get(request)) {
-      writers.adopt(request, row, now);
+      rowsInUse.adopt(request, row, now);
       grants.push(grant);
     } else {
       // An earlier call with this id took the name: the grant has the validity that is left.

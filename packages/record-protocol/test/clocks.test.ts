@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { presentMoment } from '../src/moment.ts';
-import { createRecordBackend } from '../src/record-backend.ts';
+import { createRecordBackend } from '../src/create-record-backend.ts';
 import { Sightings } from '../src/sightings.ts';
 import { StoreClock } from '../src/store-clock.ts';
 import { call } from './fixture.ts';

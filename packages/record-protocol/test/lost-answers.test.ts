@@ -1,6 +1,6 @@
 import type { AcquireRequest, Call } from '@locks/core/backend';
 import { expect, test } from 'vitest';
-import { createRecordBackend } from '../src/record-backend.ts';
+import { createRecordBackend } from '../src/create-record-backend.ts';
 import { Broken, LocalStore } from './local-store.ts';
 
 const call: Call = { now: () => performance.now(), deadline: Infinity };

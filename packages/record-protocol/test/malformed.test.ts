@@ -1,6 +1,6 @@
 import { createLocks, type LockManager } from '@locks/core';
 import { expect, onTestFinished, test } from 'vitest';
-import { createRecordBackend } from '../src/record-backend.ts';
+import { createRecordBackend } from '../src/create-record-backend.ts';
 import { acquire, call, open, request, take } from './fixture.ts';
 import { MemoryStore, Records } from './memory-records.ts';
 

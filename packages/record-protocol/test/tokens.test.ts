@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createRecordBackend } from '../src/record-backend.ts';
+import { createRecordBackend } from '../src/create-record-backend.ts';
 import { acquire, call, callFor, open, request, take, until } from './fixture.ts';
 import { MemoryStore, type MemoryStoreOptions, Records } from './memory-records.ts';
 

@@ -107,7 +107,7 @@ export interface TablePace {
  * The rows of all resources in some store, as the kernel reads and writes them. A method rejects where it got no answer. The
  * table of a {@link RecordStore} is made by this package; a store that does more in one request, as a database, implements it.
  */
-export interface RecordTable {
+export interface LockTable {
   /** The name of the backend. */
   readonly name: string;
   /** How often this table is asked. */

@@ -14,11 +14,11 @@ import type {
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose, withTimeLimit } from '@locks/core/backend';
 import { liveState, toHolder } from './live-state.ts';
-import { type RecordTable, type Snapshot, takenGrant } from './record-table.ts';
+import { type LockTable, type Snapshot, takenGrant } from './lock-table.ts';
 import { RecordWaiters } from './record-waiters.ts';
 import { Renewals } from './renewals.ts';
 import { micros } from './row-decision.ts';
-import { RowWriters } from './row-writers.ts';
+import { RowsInUse } from './rows-in-use.ts';
 import { SpentTokensError } from './spent-tokens-error.ts';
 import { Sweeper } from './sweeper.ts';
 import { takeMany } from './take-many.ts';
@@ -28,10 +28,10 @@ const LEAVE_LIMIT_MS = 500;
 
 /** Makes a backend out of a table, with the capabilities that the table has. */
 export function createTableBackend<C extends BackendCapabilities>(
-  table: RecordTable,
+  table: LockTable,
   capabilities: C,
 ): LockBackend<C> {
-  return new TableBackend(table, capabilities);
+  return new KernelBackend(table, capabilities);
 }
 
 /** A request that takes several names at once. */
@@ -41,7 +41,7 @@ interface TakenAtOnce {
   isAbandoned: boolean;
 }
 
-class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
+class KernelBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
   readonly capabilities: C;
@@ -51,8 +51,8 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly list?: LockBackend['list'];
   readonly prepare?: LockBackend['prepare'];
   readonly #client = randomBytes(9).toString('base64url');
-  readonly #table: RecordTable;
-  readonly #writers: RowWriters;
+  readonly #table: LockTable;
+  readonly #rows: RowsInUse;
   readonly #waiters: RecordWaiters;
   readonly #renewals: Renewals;
   readonly #sweeper: Sweeper;
@@ -60,17 +60,17 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly #takenAtOnce = new Map<string, TakenAtOnce>();
   #closing: Promise<void> | undefined;
 
-  constructor(table: RecordTable, capabilities: C) {
+  constructor(table: LockTable, capabilities: C) {
     this.name = table.name;
     this.capabilities = capabilities;
     this.releaseBudgetMs = table.releaseBudgetMs;
     this.isClientClosed = table.isClientClosed?.bind(table);
     this.#table = table;
-    this.#writers = new RowWriters(table, this.#client);
-    this.#waiters = new RecordWaiters(table, this.#writers, this.#client);
-    this.#writers.connect(this.#waiters);
-    this.#renewals = new Renewals(table, this.#writers);
-    this.#sweeper = new Sweeper(table, this.#writers);
+    this.#rows = new RowsInUse(table, this.#client);
+    this.#waiters = new RecordWaiters(table, this.#rows, this.#client);
+    this.#rows.connect(this.#waiters);
+    this.#renewals = new Renewals(table, this.#rows);
+    this.#sweeper = new Sweeper(table, this.#rows);
     if (table.takeMany !== undefined)
       this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
     if (table.list !== undefined) this.list = (prefix, call) => this.#list(prefix, call);
@@ -80,8 +80,8 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
 
   async attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
     const { resource, acquisitionId } = request;
-    const isWanted = (): boolean => this.#writers.get(resource)?.abandoned.has(acquisitionId) !== true;
-    const attempted = this.#writers.submit<Attempt | SpentTokensError>(
+    const isWanted = (): boolean => this.#rows.get(resource)?.abandoned.has(acquisitionId) !== true;
+    const attempted = this.#rows.submit<Attempt | SpentTokensError>(
       resource,
       call,
       (decision, { sentAt }) => {
@@ -125,7 +125,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
         enqueues: enqueue,
       },
     );
-    const writer = this.#writers.get(resource);
+    const writer = this.#rows.get(resource);
     writer?.attempting.add(acquisitionId);
     let attempt: Attempt | SpentTokensError;
     try {
@@ -157,7 +157,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
 
   async #attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const isWanted = (): boolean => !taken.isAbandoned && this.#closing === undefined;
-    const taking = takeMany(this.#table, this.#writers, requests, call, isWanted);
+    const taking = takeMany(this.#table, this.#rows, requests, call, isWanted);
     const taken: TakenAtOnce = { isAbandoned: false, answered: taking.then(ignore, ignore) };
     for (const { acquisitionId } of requests) this.#takenAtOnce.set(acquisitionId, taken);
     try {
@@ -184,7 +184,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
       taken.isAbandoned = true;
       await withTimeLimit(taken.answered, (call.deadline - call.now()) / 2, ignore);
     }
-    const given = this.#writers.submit(
+    const given = this.#rows.submit(
       resource,
       call,
       (decision) => {
@@ -201,7 +201,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
         priority: PRIORITIES.abandon,
       },
     );
-    const writer = this.#writers.get(resource);
+    const writer = this.#rows.get(resource);
     writer?.abandoned.add(acquisitionId);
     await given.finally(() => writer?.abandoned.delete(acquisitionId));
   }
@@ -212,7 +212,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
 
   release({ request }: Grant, call: Call): Promise<'released' | 'not-held' | 'unknown'> {
     const { acquisitionId } = request;
-    return this.#writers.submit<'released' | 'not-held' | 'unknown'>(
+    return this.#rows.submit<'released' | 'not-held' | 'unknown'>(
       request.resource,
       call,
       (decision, { ambiguous }) => {
@@ -225,14 +225,14 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   }
 
   downgrade({ request, fencingToken }: Grant, call: Call): Promise<RenewalStatus> {
-    return this.#writers.submit<RenewalStatus>(request.resource, call, (decision) => {
+    return this.#rows.submit<RenewalStatus>(request.resource, call, (decision) => {
       decision.needsFresh = true;
       return decision.downgrade(request.acquisitionId, Number(fencingToken));
     });
   }
 
   resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
-    return this.#writers.submit<{ readonly status: 'set' } | Conflict>(resource, call, (decision) => {
+    return this.#rows.submit<{ readonly status: 'set' } | Conflict>(resource, call, (decision) => {
       decision.needsFresh = true;
       const conflict = decision.resize(limit);
       return conflict === undefined ? { status: 'set' } : { status: 'conflict', with: conflict };
@@ -263,7 +263,7 @@ class TableBackend<C extends BackendCapabilities> implements LockBackend<C> {
   }
 
   forceRelease(resource: string, expectedId: string | undefined, call: Call): Promise<readonly Holder[]> {
-    return this.#writers.submit(resource, call, (decision) => {
+    return this.#rows.submit(resource, call, (decision) => {
       decision.needsFresh = true;
       return decision.forceRelease(expectedId).map((hold) => toHolder(hold, decision.now));
     });

@@ -6,17 +6,17 @@ import { type LockRow, NO_ROW } from './lock-row.ts';
 import {
   isOvertaken,
   type Living,
-  type RecordTable,
+  type LockTable,
   type RowTaken,
   type RowWritten,
   type Snapshot,
-} from './record-table.ts';
+} from './lock-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
 import { areNewcomers, type RowStep, RowWriter } from './row-writer.ts';
 import type { TimeLimit } from './time-limit.ts';
 
-/** The hooks by which the writers use the waiters of this process. */
-export interface WriterHooks {
+/** The hooks by which the rows use the waiters of this process. */
+export interface WaiterHooks {
   /**
    * Called before a write that grants to a waiter: the lease is counted from here. Returns a function to call when the write
    * succeeded.
@@ -45,22 +45,22 @@ interface StepOptions<T> {
 const FORGET_AFTER_MS = 60_000;
 
 /** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
-export class RowWriters {
-  readonly #table: RecordTable;
+export class RowsInUse {
+  readonly #table: LockTable;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
   /** The resources that nobody here holds or waits for, and that are remembered: the next acquire needs no read. */
   readonly #unused = new Set<string>();
-  #hooks: WriterHooks | undefined;
+  #hooks: WaiterHooks | undefined;
   /** The clients that were alive at the table's time `now`. */
   #lastHeard = { alive: new Set<string>() as Living, now: 0, learnedAt: -Infinity };
 
-  constructor(table: RecordTable, client: string) {
+  constructor(table: LockTable, client: string) {
     this.#table = table;
     this.#client = client;
   }
 
-  connect(hooks: WriterHooks): void {
+  connect(hooks: WaiterHooks): void {
     this.#hooks = hooks;
   }
 

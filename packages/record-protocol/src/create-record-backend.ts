@@ -1,7 +1,7 @@
 import { type BackendCapabilities, type LockBackend, optional, readOptions, text } from '@locks/core/backend';
 import type { RecordStore } from './record-store.ts';
-import { StoreTable } from './store-table.ts';
-import { createTableBackend } from './table-backend.ts';
+import { RecordsAsTable } from './records-as-table.ts';
+import { createTableBackend } from './kernel-backend.ts';
 
 const FEATURES = ['waiters', 'force-release', 'steal', 'transfer', 'max-waiters'] as const;
 
@@ -42,7 +42,7 @@ export function createRecordBackend(
 ): LockBackend<RecordCapabilities> {
   const { prefix } = readOptions('createRecordBackend()', options, { prefix: prefixOption });
   const { stepMs, skewMs, endsHolds = true } = store.clock;
-  return createTableBackend(new StoreTable(store, prefix), {
+  return createTableBackend(new RecordsAsTable(store, prefix), {
     tenure: 'lease',
     expiry: endsHolds ? 'clock' : 'observed',
     reach: 'network',

@@ -6,7 +6,7 @@ import { decodedOr, mustHold } from './malformed-record.ts';
 import { type LookoutScope, QueueLookout } from './queue-lookout.ts';
 import type { RecordStore, RecordVersion, RecordWrite, StoredRecord } from './record-store.ts';
 import type {
-  RecordTable,
+  LockTable,
   RowConflict,
   RowTake,
   RowTaken,
@@ -14,7 +14,7 @@ import type {
   RowWritten,
   Snapshot,
   TablePace,
-} from './record-table.ts';
+} from './lock-table.ts';
 import { presentMoment } from './moment.ts';
 import { OwnHeartbeat } from './own-heartbeat.ts';
 import {
@@ -52,7 +52,7 @@ const AHEAD_MICROS = 12 * 3_600_000_000;
  * The table of a {@link RecordStore}. Its clock is the monotonic clock of this process, in microseconds: a hold of another process
  * ends when it was seen unchanged for its ttl ({@link Sightings}), or when the store's clock says so, whichever comes first.
  */
-export class StoreTable implements RecordTable {
+export class RecordsAsTable implements LockTable {
   readonly name: string;
   readonly pace: TablePace;
   readonly isClientClosed?: (() => boolean) | undefined;
@@ -62,9 +62,9 @@ export class StoreTable implements RecordTable {
   readonly canCreate = true;
   readonly longestWaiterTtlMs: number;
   readonly unusedKept = 1_000;
-  readonly list?: RecordTable['list'];
-  readonly prepare?: RecordTable['prepare'];
-  readonly watch?: RecordTable['watch'];
+  readonly list?: LockTable['list'];
+  readonly prepare?: LockTable['prepare'];
+  readonly watch?: LockTable['watch'];
   readonly #store: RecordStore;
   readonly #prefix: string;
   /** The wall clock when the monotonic clock was 0, read once. */
