@@ -341,17 +341,17 @@ const inMysql = [
     [', context, passed)', ', context)', 'a token goes on from what was known before a failover', 103_541],
     ['decision.serve();', '', 'a step does not serve the queue first'],
   ),
-  ...errorsIn(
-    'mysql',
-    'record-protocol/src/rows-in-use.ts',
-    ['if (!fresh && (', 'if (false && (', 'an answer is given from memory'],
-    [
-      'for (const deliver of deliveries) deliver?.();',
-      '',
-      'a hand-off inside the process is not delivered',
-      319,
-    ],
-  ),
+  ...errorsIn('mysql', 'record-protocol/src/row-knowledge.ts', [
+    'return changed && isWhole && !needsFresh;',
+    'return true;',
+    'an answer is given from memory',
+  ]),
+  ...errorsIn('mysql', 'record-protocol/src/rows-in-use.ts', [
+    'for (const deliver of deliveries) deliver?.();',
+    '',
+    'a hand-off inside the process is not delivered',
+    319,
+  ]),
   ...errorsIn('mysql', 'record-protocol/src/kernel-backend.ts', [
     '!taken.isAbandoned && this.#closing === undefined',
     'true',

@@ -89,7 +89,8 @@ class KernelBackend<C extends BackendCapabilities> implements LockBackend<C> {
         if (decision.hasNoToken && decision.holdOf(acquisitionId) === undefined)
           return new SpentTokensError(decision.token);
         const attempted = decision.attempt(request, micros(request.ttlMs), enqueue);
-        if ('isFull' in attempted) return { status: 'full', because: this.#withoutRoom(decision.waiting) };
+        if (attempted.status === 'full' && attempted.reason === 'recordHasNoRoom')
+          return { status: 'full', because: this.#withoutRoom(decision.waiting) };
         if (attempted.status !== 'granted') return attempted;
         const grant = takenGrant(request, attempted.hold.token, sentAt);
         if (attempted.left === undefined) return { status: 'granted', grant };

@@ -247,6 +247,11 @@ export function takenGrant(request: AcquireRequest, token: number, countedFrom: 
   return { request, fencingToken: BigInt(token), countedFrom };
 }
 
+/** The table's time at which the answer to a write came: the leases in the row may count from earlier, which is `at`. */
+export function answeredAt(table: LockTable, at: number): number {
+  return table.now?.() ?? at;
+}
+
 /**
  * Whether a newer state, of the table's time `at`, was learned while the snapshot was in flight. The snapshot is newer than any
  * state learned before its request, whatever the table's clock says, which may have been set back.

@@ -1,24 +1,34 @@
 import type { Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import { freshVersion } from './fresh-version.ts';
 import { NO_ROW } from './lock-row.ts';
-import { MalformedRecordError } from './malformed-record.ts';
 import type { LockTable, RowWrite, RowWritten } from './lock-table.ts';
-import { micros } from './row-decision.ts';
+import { MalformedRecordError } from './malformed-record.ts';
+import { micros, type RowDecision } from './row-decision.ts';
+import { isReliable, type RowKnowledge, type SentWrite, tookPlace } from './row-knowledge.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowsInUse } from './rows-in-use.ts';
 
 const MAX_PASSES = 3;
 
+type Statuses = Map<RenewItem, RenewalStatus>;
+
 /** The renewals of one resource. */
 interface RowRenewal {
   readonly writer: RowWriter;
-  readonly indexes: readonly number[];
-  mustRead: boolean;
-  /** The write that may have succeeded. */
-  sent: { readonly version: number; readonly renewalStatuses: readonly RenewalStatus[] } | undefined;
+  readonly items: readonly RenewItem[];
+  knowledge: RowKnowledge;
+  sent: SentWrite | undefined;
 }
 
-/** Renews many leases together. Each row is compared and swapped by itself; changed rows are read and tried again. */
+interface RenewalWrite extends RowWrite {
+  readonly renewal: RowRenewal;
+  finish(written: RowWritten | undefined): void;
+}
+
+/**
+ * Renews many leases together: the rows of all go in one request to the table, which compares and swaps each by itself. What is known
+ * of a row decides what is done with it, as in a {@link Round}; it has no steps to wait for, and no resource to take.
+ */
 export class Renewals {
   readonly #table: LockTable;
   readonly #rows: RowsInUse;
@@ -29,33 +39,29 @@ export class Renewals {
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
-    const renewalStatuses: (RenewalStatus | undefined)[] = items.map(() => undefined);
-    const byResource = new Map<string, number[]>();
-    items.forEach(({ grant }, index) => {
-      const { resource } = grant.request;
-      const indexes = byResource.get(resource);
-      if (indexes === undefined) byResource.set(resource, [index]);
-      else indexes.push(index);
-    });
-    const alone: number[][] = [];
-    const together: RowRenewal[] = [];
-    for (const [resource, indexes] of byResource) {
-      const writer = this.#rows.tryLock(resource);
-      if (writer === undefined) alone.push(indexes);
-      else together.push({ writer, indexes, mustRead: writer.known === undefined, sent: undefined });
+    const statuses: Statuses = new Map();
+    const byResource = new Map<string, RenewItem[]>();
+    for (const item of items) {
+      const { resource } = item.grant.request;
+      const others = byResource.get(resource);
+      if (others === undefined) byResource.set(resource, [item]);
+      else others.push(item);
     }
-    const left: number[][] = [];
+    const alone: RenewItem[] = [];
+    const together: RowRenewal[] = [];
+    for (const [resource, ofResource] of byResource) {
+      const writer = this.#rows.tryLock(resource);
+      if (writer === undefined) alone.push(...ofResource);
+      else {
+        const knowledge = writer.known === undefined ? 'stale' : 'remembered';
+        together.push({ writer, items: ofResource, knowledge, sent: undefined });
+      }
+    }
     try {
       const { rowsAtOnce } = this.#table;
       for (let start = 0; start < together.length; start += rowsAtOnce) {
-        left.push(
-          ...(await this.#renewRowRenewals(
-            together.slice(start, start + rowsAtOnce),
-            items,
-            renewalStatuses,
-            call,
-          )),
-        );
+        const left = await this.#renewTogether(together.slice(start, start + rowsAtOnce), statuses, call);
+        for (const renewal of left) alone.push(...renewal.items);
       }
     } catch (error) {
       // The rows are unknown now: any of them may have been written before the failure.
@@ -64,151 +70,115 @@ export class Renewals {
     } finally {
       for (const { writer } of together) this.#rows.unlock(writer);
     }
-    await Promise.all(
-      [...alone, ...left].map((indexes) => this.#renewAlone(indexes, items, renewalStatuses, call)),
-    );
-    return renewalStatuses as RenewalStatus[];
+    await Promise.all(alone.map((item) => this.#renewAlone(item, statuses, call)));
+    return items.map((item) => statuses.get(item) as RenewalStatus);
   }
 
-  /** Returns the indexes of the renewals whose rows other clients kept changing. */
-  async #renewRowRenewals(
-    groups: readonly RowRenewal[],
-    items: readonly RenewItem[],
-    renewalStatuses: (RenewalStatus | undefined)[],
+  /** Returns the renewals whose rows other clients kept changing. */
+  async #renewTogether(
+    renewals: readonly RowRenewal[],
+    statuses: Statuses,
     call: Call,
-  ): Promise<readonly number[][]> {
-    let open = [...groups];
-    let broke = false;
+  ): Promise<readonly RowRenewal[]> {
+    let open = renewals;
+    let hasBroken = false;
     for (let pass = 1; pass <= MAX_PASSES && open.length > 0; pass += 1) {
       try {
-        open = await this.#pass(open, items, renewalStatuses, call);
+        open = await this.#pass(open, statuses, call);
       } catch (error) {
         // The connection was closed while idle in the pool, or broke now: the write is repeated once, on another connection.
-        if (broke || !this.#table.isBroken(error)) throw error;
-        broke = true;
-        for (const group of open) group.mustRead = true;
+        if (hasBroken || !this.#table.isBroken(error)) throw error;
+        hasBroken = true;
+        for (const renewal of open) renewal.knowledge = 'stale';
       }
     }
-    return open.map(({ indexes }) => [...indexes]);
+    return open;
   }
 
-  async #pass(
-    open: readonly RowRenewal[],
-    items: readonly RenewItem[],
-    renewalStatuses: (RenewalStatus | undefined)[],
-    call: Call,
-  ): Promise<RowRenewal[]> {
-    const finish = ({ writer, indexes }: RowRenewal, decided: readonly RenewalStatus[]): void => {
-      indexes.forEach((index, position) => {
-        const renewalStatus = decided[position] as RenewalStatus;
-        renewalStatuses[index] = renewalStatus;
-        if (renewalStatus.status === 'lost')
-          writer.own.delete(itemAt(items, index).grant.request.acquisitionId);
-      });
-    };
-    const unread = open.filter(({ mustRead }) => mustRead);
-    const malformed = unread.length > 0 ? await this.#read(unread, call) : undefined;
+  /** Returns the renewals that are not finished: their rows are stale. */
+  async #pass(open: readonly RowRenewal[], statuses: Statuses, call: Call): Promise<readonly RowRenewal[]> {
+    const stale = open.filter(({ knowledge }) => knowledge === 'stale');
+    const malformed = stale.length > 0 ? await this.#read(stale, call) : undefined;
     const again: RowRenewal[] = [];
-    const writes: (RowWrite & {
-      readonly group: RowRenewal;
-      readonly decided: readonly RenewalStatus[];
-      readonly written: (written: RowWritten) => void;
-    })[] = [];
-    for (const group of open) {
-      const { writer, sent } = group;
-      const error = malformed?.get(group);
+    const writes: RenewalWrite[] = [];
+    for (const renewal of open) {
+      const { writer, items, sent } = renewal;
+      const error = malformed?.get(renewal);
       if (error !== undefined) {
-        finish(group, unknownFor(group, error));
+        for (const item of items) statuses.set(item, { status: 'unknown', error });
         continue;
       }
-      if (sent !== undefined && writer.known?.version === sent.version) {
-        finish(group, sent.renewalStatuses);
+      if (tookPlace(sent, writer.known)) {
+        sent.finish();
         continue;
       }
       // A renewal takes nobody out of the queue, so that it needs not look who has died.
       const decision = writer.decide({ ...this.#rows.context, isAlive: () => true });
-      const decided = group.indexes.map((index) => {
-        const { grant, ttlMs } = itemAt(items, index);
-        return decision.renew(grant.request.acquisitionId, Number(grant.fencingToken), micros(ttlMs));
-      });
-      const isLost = decided.some(({ status }) => status !== 'held');
-      if (!group.mustRead && (isLost || !decision.isWhole)) {
-        // The known row may be stale: only the store itself can say that a lease is lost.
-        group.mustRead = true;
-        again.push(group);
-      } else if (decision.changed || decision.hasEnded) {
+      const decided = items.map((item) => renewIn(decision, item));
+      const finish = (): void => {
+        for (const [index, item] of items.entries())
+          finishOne(item, decided[index] as RenewalStatus, writer, statuses);
+      };
+      if (!isReliable(renewal.knowledge, decision)) again.push(renewal);
+      else if (decision.changed || decision.hasEnded) {
         const version = freshVersion();
         const written = this.#rows.prepare(writer, decision, version);
-        writes.push({ name: writer.resource, group, decision, version, decided, written });
-      } else {
-        finish(group, decided);
-      }
+        const finishWritten = (outcome: RowWritten | undefined): void => {
+          written(outcome);
+          finish();
+        };
+        writes.push({ name: writer.resource, decision, version, renewal, finish: finishWritten });
+      } else finish();
     }
-    if (writes.length === 0) return again;
-    for (const { group, version, decided } of writes) group.sent = { version, renewalStatuses: decided };
-    const outcomes = await this.#table.writeMany(writes, call);
-    for (const [index, { group, decided, written }] of writes.entries()) {
+    for (const { renewal, version, finish } of writes)
+      renewal.sent = { version, finish: () => finish(undefined) };
+    const outcomes = writes.length === 0 ? [] : await this.#table.writeMany(writes, call);
+    for (const [index, { renewal, finish }] of writes.entries()) {
       const outcome = outcomes[index];
-      if (outcome === undefined) {
-        // The row was perhaps not written. Its version tells, so it must be read.
-        group.mustRead = true;
-        again.push(group);
-      } else {
-        written(outcome);
-        finish(group, decided);
-      }
+      // Without an outcome the row was perhaps not written: its version will tell.
+      if (outcome === undefined) again.push(renewal);
+      else finish(outcome);
     }
+    for (const renewal of again) renewal.knowledge = 'stale';
     return again;
   }
 
   /** Reads rows; gives the errors of those that could not be decoded. */
-  async #read(groups: readonly RowRenewal[], call: Call): Promise<ReadonlyMap<RowRenewal, Error>> {
+  async #read(renewals: readonly RowRenewal[], call: Call): Promise<ReadonlyMap<RowRenewal, Error>> {
     const malformed = new Map<RowRenewal, Error>();
-    const names = groups.map(({ writer }) => writer.resource);
+    const names = renewals.map(({ writer }) => writer.resource);
     const snapshot = await this.#table.snapshot(names, [], call);
     this.#rows.learnAlive(snapshot);
-    for (const group of groups) {
-      const row = snapshot.rows.get(group.writer.resource) ?? NO_ROW;
-      group.writer.learn(row, snapshot.now);
-      if (row.malformed !== undefined) malformed.set(group, row.malformed);
+    for (const renewal of renewals) {
+      const row = snapshot.rows.get(renewal.writer.resource) ?? NO_ROW;
+      renewal.writer.learn(row, snapshot.now);
+      renewal.knowledge = 'fresh';
+      if (row.malformed !== undefined) malformed.set(renewal, row.malformed);
     }
     return malformed;
   }
 
-  async #renewAlone(
-    indexes: readonly number[],
-    items: readonly RenewItem[],
-    renewalStatuses: (RenewalStatus | undefined)[],
-    call: Call,
-  ): Promise<void> {
-    await Promise.all(
-      indexes.map(async (index) => {
-        const { grant, ttlMs } = itemAt(items, index);
-        const { resource, acquisitionId } = grant.request;
-        const renewed = this.#rows.submit<RenewalStatus>(
-          resource,
-          call,
-          (decision) => decision.renew(acquisitionId, Number(grant.fencingToken), micros(ttlMs)),
-          {
-            finish({ status }, writer) {
-              if (status === 'lost') writer.own.delete(acquisitionId);
-            },
-          },
-        );
-        renewalStatuses[index] = await renewed.catch((error: unknown): RenewalStatus => {
-          // The record of one lock does not keep the others from their renewals.
-          if (error instanceof MalformedRecordError) return { status: 'unknown', error };
-          throw error;
-        });
-      }),
-    );
+  async #renewAlone(item: RenewItem, statuses: Statuses, call: Call): Promise<void> {
+    try {
+      await this.#rows.submit<RenewalStatus>(
+        item.grant.request.resource,
+        call,
+        (decision) => renewIn(decision, item),
+        { finish: (status, writer) => finishOne(item, status, writer, statuses) },
+      );
+    } catch (error) {
+      // The record of one lock does not keep the others from their renewals.
+      if (!(error instanceof MalformedRecordError)) throw error;
+      statuses.set(item, { status: 'unknown', error });
+    }
   }
 }
 
-function unknownFor({ indexes }: RowRenewal, error: Error): readonly RenewalStatus[] {
-  return indexes.map(() => ({ status: 'unknown', error }));
+function renewIn(decision: RowDecision, { grant, ttlMs }: RenewItem): RenewalStatus {
+  return decision.renew(grant.request.acquisitionId, Number(grant.fencingToken), micros(ttlMs));
 }
 
-function itemAt(items: readonly RenewItem[], index: number): RenewItem {
-  return items[index] as RenewItem;
+function finishOne(item: RenewItem, status: RenewalStatus, writer: RowWriter, statuses: Statuses): void {
+  statuses.set(item, status);
+  if (status.status === 'lost') writer.own.delete(item.grant.request.acquisitionId);
 }

@@ -1,3 +1,4 @@
+import type { RenewalStatus } from '@locks/core/backend';
 import {
   type Attempted,
   LockRules,
@@ -79,12 +80,31 @@ export class RowDecision extends LockRules {
 
   override attempt(request: RulesRequest, ttl: number, enqueue: boolean): Attempted {
     const attempted = super.attempt(request, ttl, enqueue);
-    if (attempted.status === 'full' || 'isFull' in attempted) this.dependsOn = 'all';
-    else if (attempted.status === 'contended' && !enqueue && this.next !== undefined)
-      this.dependsOn ??= 'next';
-    // An attempt that did not fit: others may have left since the row was read. An id that holds already: time has passed.
-    if ('isFull' in attempted || 'left' in attempted) this.needsFresh = true;
-    return attempted;
+    switch (attempted.status) {
+      case 'full':
+        // Others may have left since the row was read.
+        this.dependsOn = 'all';
+        this.needsFresh = true;
+        return attempted;
+      case 'contended':
+        if (!enqueue && this.next !== undefined) this.dependsOn ??= 'next';
+        return attempted;
+      case 'granted':
+        // The acquisition holds already, and what is left of that hold depends on the time.
+        if (attempted.left !== undefined) this.needsFresh = true;
+        return attempted;
+      case 'conflict':
+        return attempted;
+      default:
+        return attempted satisfies never;
+    }
+  }
+
+  /** Only the store itself can say that a lease is lost. */
+  override renew(id: string, token: number, ttl: number): RenewalStatus {
+    const renewed = super.renew(id, token, ttl);
+    if (renewed.status !== 'held') this.needsFresh = true;
+    return renewed;
   }
 
   override hasRoomFor(waiter: WaiterRecord): boolean {

@@ -1,18 +1,18 @@
 import { type AcquireRequest, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
-import { isCrowd, pauseBefore } from './back-off.ts';
 import { freshVersion } from './fresh-version.ts';
-import { type LockRow, NO_ROW } from './lock-row.ts';
+import type { LockRow } from './lock-row.ts';
 import {
+  answeredAt,
   isOvertaken,
   type Living,
   type LockTable,
-  type RowTaken,
   type RowWritten,
   type Snapshot,
 } from './lock-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
-import { areNewcomers, type RowStep, RowWriter } from './row-writer.ts';
+import { Round, type RoundContext } from './round.ts';
+import { type RowStep, RowWriter } from './row-writer.ts';
 import type { TimeLimit } from './time-limit.ts';
 
 /** The hooks by which the rows use the waiters of this process. */
@@ -45,8 +45,8 @@ interface StepOptions<T> {
 const FORGET_AFTER_MS = 60_000;
 
 /** The rows that this process uses now. Steps on one row run one after another; steps that come together are one write. */
-export class RowsInUse {
-  readonly #table: LockTable;
+export class RowsInUse implements RoundContext {
+  readonly table: LockTable;
   readonly #client: string;
   readonly #writers = new Map<string, RowWriter>();
   /** The resources that nobody here holds or waits for, and that are remembered: the next acquire needs no read. */
@@ -56,7 +56,7 @@ export class RowsInUse {
   #lastHeard = { alive: new Set<string>() as Living, now: 0, learnedAt: -Infinity };
 
   constructor(table: LockTable, client: string) {
-    this.#table = table;
+    this.table = table;
     this.#client = client;
   }
 
@@ -72,7 +72,7 @@ export class RowsInUse {
 
   get context(): DecisionContext {
     const client = this.#client;
-    const table = this.#table;
+    const { table } = this;
     return {
       client,
       isAlive: (other) => other === client || this.#lastHeard.alive.has(other),
@@ -159,13 +159,20 @@ export class RowsInUse {
     else this.#closeIfIdle(writer);
   }
 
-  /** Prepares the write of a decision. Returns a function to call when the write succeeded. */
-  prepare(writer: RowWriter, decision: RowDecision, version: number): (written?: RowWritten) => void {
+  async beat(limit: TimeLimit): Promise<void> {
+    await this.#hooks?.beat(limit);
+  }
+
+  prepare(
+    writer: RowWriter,
+    decision: RowDecision,
+    version: number,
+  ): (written: RowWritten | undefined) => void {
     const deliveries = decision.handedOff.map((hold) => this.#hooks?.prepareHandOff(writer, hold));
     return (written) => {
       // Without an answer the writer has read its own write.
       if (written !== undefined)
-        writer.learn(decision.written(version, written), this.#answeredAt(written.at));
+        writer.learn(decision.written(version, written), answeredAt(this.table, written.at));
       for (const deliver of deliveries) deliver?.();
     };
   }
@@ -197,7 +204,7 @@ export class RowsInUse {
     this.#unused.delete(resource);
     if (own.size > 0) return;
     this.#unused.add(resource);
-    if (this.#unused.size <= this.#table.unusedKept) return;
+    if (this.#unused.size <= this.table.unusedKept) return;
     const [oldest] = this.#unused as Iterable<string>;
     if (oldest === undefined) return;
     this.#unused.delete(oldest);
@@ -215,7 +222,7 @@ export class RowsInUse {
       writer.urgency.priority = PRIORITIES.acquire;
       for (const { priority } of batch) writer.rise(priority);
       try {
-        await this.#round(writer, batch);
+        await new Round(this, writer, batch).run();
         this.#hooks?.learned(writer);
       } catch (error) {
         writer.known = undefined;
@@ -225,182 +232,4 @@ export class RowsInUse {
     writer.busy = false;
     this.#closeIfIdle(writer);
   }
-
-  /** Who was found dead may have gone on since, and wait again: nobody takes it out of a queue who has not looked of late. */
-  async #lookAtTheDead({ resource, known }: RowWriter, limit: TimeLimit): Promise<void> {
-    const { isAlive } = this.context;
-    if (this.#table.lookAt !== undefined && known?.waiters.some(({ client }) => !isAlive(client)) === true)
-      await this.#table.lookAt(resource, 'dead', limit);
-  }
-
-  async #round(writer: RowWriter, batch: RowStep[]): Promise<void> {
-    // Where nobody holds and others wait, one of them has written by now.
-    let mustRead = areNewcomers(batch) && writer.isOvertaken;
-    let isFresh = false;
-    let refused = false;
-    let broke = false;
-    let ambiguous = false;
-    let hasLooked = false;
-    let conflicts = 0;
-    let wasRefused = false;
-    /** The write that may have taken place. */
-    let sent: SentWrite | undefined;
-    for (let tries = 1; batch.length > 0; tries += 1) {
-      // What was found before a pause is stale after it.
-      if (tries > 1 && (await pauseBefore({ tries, conflicts, wasRefused }, batch, writer))) isFresh = false;
-      wasRefused = false;
-      const limit = limitOf(writer, batch);
-      try {
-        if (writer.known === undefined && !refused) {
-          const taken = await this.#takeOne(writer, batch, limit);
-          refused = taken?.status !== 'taken';
-          if (taken?.status === 'conflict') {
-            conflicts += 1;
-            wasRefused = true;
-          }
-          isFresh = taken?.status === 'conflict' && this.#learnFound(writer, taken.found);
-          continue;
-        }
-        // The steps that came while the row was read, or found changed, wait for the next round: it is not fresh for them.
-        if (!isFresh) for (const step of writer.pending.splice(0)) batch.push(step);
-        const askedAt = batch.map(({ call }) => call.now());
-        if (!isFresh && (mustRead || writer.known === undefined)) {
-          // The heartbeat is sent along if a waiter is likely to be added, which needs it first.
-          const beaten = batch.some(({ enqueues }) => enqueues) ? this.#hooks?.beat(limit) : undefined;
-          await Promise.all([this.#read(writer, limit), beaten]);
-          isFresh = true;
-        }
-        const fresh: boolean = isFresh;
-        mustRead = true;
-        isFresh = false;
-        if (sent !== undefined && writer.known?.version === sent.version) {
-          // The write took place, and its answer was lost.
-          finishSent(sent, batch);
-          sent = undefined;
-          isFresh = true;
-          continue;
-        }
-        batch.forEach((step, index) => {
-          step.sentAt = askedAt[index] as number;
-        });
-        await this.#lookAtTheDead(writer, limit);
-        const decision = writer.decide(this.context);
-        for (const step of batch) step.decide(decision, ambiguous);
-        // The known row may be stale: only a write proves that it was not.
-        if (!fresh && (decision.needsFresh || !decision.changed || !decision.isWhole)) continue;
-        if (decision.dependsOn !== undefined && !hasLooked && this.#table.lookAt !== undefined) {
-          // Waiters whose processes have died are in nobody's way, and take no place in a queue that is full.
-          hasLooked = true;
-          await this.#table.lookAt(writer.resource, decision.dependsOn, limit);
-          isFresh = fresh;
-          continue;
-        }
-        if (decision.changed || decision.hasEnded) {
-          if (decision.version === 0 && !this.#table.canCreate) {
-            // The row was deleted after it had been found taken: the resource is taken in one statement again.
-            writer.known = undefined;
-            refused = false;
-            continue;
-          }
-          if (decision.hasEnqueued) await this.#hooks?.beat(limit);
-          const version = freshVersion();
-          const written = this.prepare(writer, decision, version);
-          sent = { version, written, steps: [...batch] };
-          ambiguous = true;
-          const sentAt = performance.now();
-          const isPatient = areNewcomers(batch) && isCrowd(writer.known, conflicts + 1);
-          const write = { name: writer.resource, decision, version, isPatient };
-          const outcome = await this.#table.write(write, limit);
-          const isWritten = outcome.status === 'written';
-          if (!isWritten) writer.sawForeignWrite();
-          writer.wrote(performance.now() - sentAt, isWritten, isWritten && !fresh);
-          if (outcome.status === 'conflict') {
-            conflicts += 1;
-            wasRefused = true;
-            isFresh = this.#learnFound(writer, outcome.found);
-            if (outcome.earlier === 'written') finishSent(sent, batch);
-            ambiguous = broke || outcome.earlier !== undefined;
-            // A client that repeats a request by itself may have met its own write, where nobody has looked.
-            if (isFresh) sent = undefined;
-            continue;
-          }
-          ambiguous = broke;
-          sent = undefined;
-          written(outcome);
-        }
-        for (const step of batch.splice(0)) step.finish();
-      } catch (error) {
-        // The connection was closed while idle in the pool, or broke now. Every step may be repeated.
-        if (broke || !this.#table.isBroken(error)) throw error;
-        broke = true;
-        refused = true;
-        mustRead = true;
-        isFresh = false;
-      }
-    }
-  }
-
-  /**
-   * Takes the resource for one step in one request; resolves with `undefined` if no step may. An abandoned acquisition takes
-   * nothing.
-   */
-  async #takeOne(writer: RowWriter, batch: RowStep[], limit: TimeLimit): Promise<RowTaken | undefined> {
-    const index = batch.findIndex(({ take }) => take && !writer.abandoned.has(take.acquisitionId));
-    const step = batch[index];
-    if (step?.take === undefined) return undefined;
-    step.sentAt = step.call.now();
-    const taken = await step.take.run(this.#table, limit);
-    if (taken.status === 'taken') {
-      batch.splice(index, 1);
-      writer.learn(taken.row, this.#answeredAt(taken.at));
-      step.finish();
-    }
-    return taken;
-  }
-
-  /** The table's time at which the answer to a write came: the leases in the row may count from earlier. */
-  #answeredAt(at: number): number {
-    return this.#table.now?.() ?? at;
-  }
-
-  /**
-   * Learns the row that a refused write has found; returns whether there was one.
-   *
-   * @throws MalformedRecordError
-   */
-  #learnFound(writer: RowWriter, found: Snapshot | undefined): boolean {
-    if (found === undefined) return false;
-    this.learnAlive(found);
-    const row = found.rows.get(writer.resource) ?? NO_ROW;
-    writer.learn(row, found.now);
-    if (row.malformed !== undefined) throw row.malformed;
-    return true;
-  }
-
-  async #read(writer: RowWriter, limit: TimeLimit): Promise<void> {
-    this.#learnFound(writer, await this.#table.snapshot([writer.resource], [], limit));
-  }
-}
-
-/** A write whose answer may be lost, and the steps that were decided with it. */
-interface SentWrite {
-  readonly version: number;
-  readonly written: () => void;
-  readonly steps: readonly RowStep[];
-}
-
-/** The write took place. Steps that have come since were not decided with it. */
-function finishSent({ steps, written }: SentWrite, batch: RowStep[]): void {
-  written();
-  for (const step of steps) {
-    batch.splice(batch.indexOf(step), 1);
-    step.finish();
-  }
-}
-
-/** The time limit of a batch: it ends when the last of its calls does. */
-function limitOf({ urgency }: RowWriter, batch: readonly RowStep[]): TimeLimit {
-  const now = (): number => performance.now();
-  const left = batch.reduce((most, { call }) => Math.max(most, call.deadline - call.now()), -Infinity);
-  return { now, deadline: now() + left, urgency };
 }

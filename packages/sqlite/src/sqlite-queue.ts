@@ -43,7 +43,7 @@ export class SqliteQueue {
   #walk(resource: Uint8Array, now: number, capacity: Capacity, clears: boolean): Turns {
     const ready: SqliteRow[] = [];
     let ticket = 0;
-    while (!capacity.isFull) {
+    while (!capacity.isUsedUp) {
       const row = this.#next(resource, now, ticket, clears);
       if (row === undefined) break;
       // The head that does not fit holds back everything behind it: neither readers nor writers starve.
@@ -98,7 +98,11 @@ export class SqliteQueue {
   }
 
   /** Whether as many wait as the request allows, and it is none of them. */
-  isFullFor({ acquisitionId, maxWaiters }: AcquireRequest, resource: Uint8Array, now: number): boolean {
+  hasReachedMaxWaiters(
+    { acquisitionId, maxWaiters }: AcquireRequest,
+    resource: Uint8Array,
+    now: number,
+  ): boolean {
     if (maxWaiters === undefined || this.waits(acquisitionId, now)) return false;
     return Number(this.#file.statements.queueLength.get(resource, now)?.waiting) >= maxWaiters;
   }

@@ -75,7 +75,7 @@ export class Steps {
         return { status: 'granted', grant: this.#enter({ request, call }, resource, answer) };
       case 'contended':
         if (!enqueue) return answer;
-        if (this.queue.isFullFor(request, resource, now)) return { status: 'full' };
+        if (this.queue.hasReachedMaxWaiters(request, resource, now)) return { status: 'full' };
         this.queue.enqueue(request, resource, now);
         return answer;
       case 'conflict':

@@ -42,7 +42,7 @@ export class Capacity {
   }
 
   /** Whether nothing fits, whatever its mode. */
-  get isFull(): boolean {
+  get isUsedUp(): boolean {
     return this.#kind === 'exclusive' || this.#kind === 'several';
   }
 

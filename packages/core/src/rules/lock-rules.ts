@@ -27,12 +27,11 @@ export type Attempted =
     }
   | {
       readonly status: 'contended';
-      /** Set when the attempt would be granted or queued if the store had room for one more. */
-      readonly isFull?: true;
     }
   | {
-      /** As many wait as the request's `maxWaiters`. */
       readonly status: 'full';
+      /** Whether as many wait as the request's `maxWaiters`, or the record cannot keep one more that holds or waits. */
+      readonly reason: 'reachedMaxWaiters' | 'recordHasNoRoom';
     }
   | {
       readonly status: 'conflict';
@@ -227,8 +226,9 @@ export class LockRules {
     if (conflict !== undefined) return { status: 'conflict', with: conflict };
     const admitted = this.admits(mode);
     if (!admitted && !enqueue) return { status: 'contended' };
-    if (!admitted && this.waiting >= (request.maxWaiters ?? Infinity)) return { status: 'full' };
-    if (!this.hasRoomFor(waiter)) return { status: 'contended', isFull: true };
+    if (!admitted && this.waiting >= (request.maxWaiters ?? Infinity))
+      return { status: 'full', reason: 'reachedMaxWaiters' };
+    if (!this.hasRoomFor(waiter)) return { status: 'full', reason: 'recordHasNoRoom' };
     if (admitted) return { status: 'granted', hold: this.#grant(waiter, false) };
     this.#queue.push(this.#uncommit(waiter));
     this.hasEnqueued = true;

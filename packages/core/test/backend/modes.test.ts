@@ -43,7 +43,7 @@ describe('Capacity', () => {
     expect(capacity.take(permits(3))).toBe(false);
     expect(capacity.take(permits(2))).toBe(true);
     expect(capacity.take(permits(1))).toBe(false);
-    expect(capacity.isFull).toBe(false);
-    expect(Capacity.beside([exclusive]).isFull).toBe(true);
+    expect(capacity.isUsedUp).toBe(false);
+    expect(Capacity.beside([exclusive]).isUsedUp).toBe(true);
   });
 });

@@ -106,8 +106,8 @@ it('a store without room refuses whoever would be granted or queued, and nobody 
   rules.expire(10);
   const contended = { status: 'contended' };
   expect(rules.attempt({ acquisitionId: 'new', mode: shared }, 50, true)).toEqual({
-    ...contended,
-    isFull: true,
+    status: 'full',
+    reason: 'recordHasNoRoom',
   });
   expect(rules.attempt({ acquisitionId: 'new', mode: shared }, 50, false)).toEqual(contended);
   expect(rules.attempt({ acquisitionId: 'b', mode: exclusive }, 50, true)).toEqual(contended);
