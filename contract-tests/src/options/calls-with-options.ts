@@ -492,7 +492,6 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/record-protocol/table: decodeState(__0)': 'a row',
   '@locks/record-protocol/table: encodeSole(mode)': 'a mode',
   '@locks/record-protocol/table: encodeState(__0)': 'a row',
-  '@locks/record-protocol/table: unhurried(urgency)': 'an urgency',
   '@locks/record-protocol: clockOf(__0)': 'options that were checked',
   '@locks/record-protocol: escapeKey(alphabet)': 'the keys that a server allows',
   '@locks/record-protocol: mayStartWith(alphabet)': 'the keys that a server allows',

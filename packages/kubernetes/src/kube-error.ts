@@ -15,7 +15,7 @@ export class KubeStatusError extends Error {
   /** The time of the API server that answered, in milliseconds since 1970. */
   readonly now: number | undefined;
 
-  constructor(status: number, details: KubeStatus, now?: number) {
+  constructor(status: number, details: KubeStatus, now: number | undefined) {
     super(details.message || `HTTP status ${status}`);
     this.status = status;
     this.details = details;
@@ -75,11 +75,11 @@ export function isRetryableError(error: unknown): boolean {
 /** The same error, in a message that says what to do. */
 export function explained(error: unknown, namespace: string): unknown {
   if (!(error instanceof KubeStatusError)) return error;
-  const { status, details, message } = error;
+  const { status, details, message, now } = error;
   const toDo = WHAT_TO_DO[status]?.(namespace);
   return toDo === undefined
     ? error
-    : new KubeStatusError(status, { ...details, message: `${toDo} (${status}: ${message})` });
+    : new KubeStatusError(status, { ...details, message: `${toDo} (${status}: ${message})` }, now);
 }
 
 const WHAT_TO_DO: Readonly<Record<number, (namespace: string) => string>> = {

@@ -17,8 +17,8 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 export interface LeaseObject {
   readonly metadata: {
     readonly name: string;
-    readonly uid?: string;
-    readonly resourceVersion?: string;
+    readonly uid: string;
+    readonly resourceVersion: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
@@ -33,7 +33,7 @@ export interface LeaseList {
  * The version of a record. A resource version rises with every write of the cluster, and never comes back. The uid tells a
  * Lease from another one with its name all the same: a write that carries it makes no new Lease.
  */
-export function versionOf({ metadata: { uid = '', resourceVersion = '' } }: LeaseObject): RecordVersion {
+export function versionOf({ metadata: { uid, resourceVersion } }: LeaseObject): RecordVersion {
   return `${uid}/${resourceVersion}`;
 }
 

@@ -116,7 +116,7 @@ export class LeaseWatch {
   }
 
   #hear({ type, object }: WatchEvent): void {
-    if (type === 'ERROR') throw new KubeStatusError(object.code ?? GONE, object);
+    if (type === 'ERROR') throw new KubeStatusError(object.code ?? GONE, object, undefined);
     this.#toldUpTo = object.metadata.resourceVersion;
     if (type !== 'BOOKMARK') this.#tell(object.metadata.name);
   }

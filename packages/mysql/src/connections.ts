@@ -51,11 +51,11 @@ export class Connections {
   }
 
   write(sql: string, withinMs: number): Promise<WriteResult> {
-    return this.session(withinMs, (session) => session.write(sql));
+    return this.session(withinMs, (session) => session.write(sql), URGENT);
   }
 
   read(sql: string, withinMs: number): Promise<readonly Cells[]> {
-    return this.session(withinMs, (session) => session.read(sql));
+    return this.session(withinMs, (session) => session.read(sql), URGENT);
   }
 
   /**
@@ -65,7 +65,7 @@ export class Connections {
   async session<T>(
     withinMs: number,
     work: (session: MysqlSession) => Promise<T>,
-    urgency: Urgency = URGENT,
+    urgency: Urgency,
   ): Promise<T> {
     // The wait goes on for some time after the end of the call, so that a grant that comes too late is noticed, and abandoned.
     const limitMs = Math.min(Math.max(withinMs, LATE_ANSWER_MS), this.#limitMs);

@@ -1,4 +1,5 @@
 import { mustBe, readOptions } from '@locks/core/backend';
+import { URGENT } from '@locks/record-protocol/table';
 import type { Pool as CallbackPool } from 'mysql2';
 import type { Pool as PromisePool } from 'mysql2/promise';
 import { type Cells, Connections, type MysqlSession, type WriteResult } from './connections.ts';
@@ -73,10 +74,11 @@ export class FencedTable {
 
   /** Work that is part of no transaction of the application, whose snapshot is old and whose ROLLBACK undoes what is written. */
   #outside<T>(work: (session: MysqlSession) => Promise<T>): Promise<T> {
-    return this.#connections.session(LIMIT_MS, async (session) => {
+    const checked = async (session: MysqlSession): Promise<T> => {
       await session.checkOutside();
       return await work(session);
-    });
+    };
+    return this.#connections.session(LIMIT_MS, checked, URGENT);
   }
 }
 

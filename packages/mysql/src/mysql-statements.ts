@@ -8,6 +8,7 @@ import {
   type RowDecision,
   type RowTake,
   type RowWrite,
+  untilFromWrite,
 } from '@locks/record-protocol/table';
 import type { Cells } from './connections.ts';
 import { hex, stateSql } from './state-sql.ts';
@@ -118,7 +119,7 @@ WHERE ${writes.map((write) => `(${unchanged(write)})`).join(' OR ')}`;
   }
 
   /** Reads states and the clients that live, as of one moment. A state whose version is known already is not sent. */
-  read(names: readonly string[], known: readonly number[] = []): string {
+  read(names: readonly string[], known: readonly number[]): string {
     const { locks, clients } = this.tables;
     const state = known.length === 0 ? 'state' : `IF(version IN (${known.join(',')}), X'', state)`;
     return `SELECT 0, X'', @@max_allowed_packet, 0, ${NOW}, X'', @@autocommit
@@ -136,7 +137,7 @@ UNION ALL (SELECT 2, name, version, token, at, state, 1 FROM ${locks}
 WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0 OR free_at > ${NOW}) ORDER BY name LIMIT ${limit}) ${ALL_ROWS}`;
   }
 
-  snapshot(all: readonly Cells[], known: readonly number[] = []): RowsRead {
+  snapshot(all: readonly Cells[], known: readonly number[]): RowsRead {
     const alive = new Set<string>();
     const rows = new Map<string, LockRow | undefined>();
     const unread = new Set(known);
@@ -152,7 +153,7 @@ WHERE ${from} AND LEFT(name, ${prefix.length}) = ${hex(prefix)} AND (waiting > 0
         const name = key.toString();
         const row = decodedOr(`the row ${JSON.stringify(name)} of ${this.tables.locks}`, () => {
           const numbers = { version: Number(version), token: Number(token), at: Number(at) };
-          return { ...decodeState({ ...numbers, bytes: state }), source: state };
+          return { ...decodeState({ ...numbers, bytes: state }, untilFromWrite), source: state };
         });
         rows.set(name, row);
       }

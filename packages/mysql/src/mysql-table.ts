@@ -13,6 +13,8 @@ import {
   type Snapshot,
   SpentTokensError,
   type TimeLimit,
+  timesFromWrite,
+  URGENT,
 } from '@locks/record-protocol/table';
 import { type Cells, type Connections, type MysqlSession } from './connections.ts';
 import { isBroken, isMissingTable, isOverflow, isRetryableError } from './mysql-error.ts';
@@ -146,7 +148,12 @@ export class MysqlTable implements LockTable {
       } catch (error) {
         if (!isOverflow(error)) throw error;
       }
-      return await session.read(this.#statements.read(takes.map(({ request }) => request.resource)));
+      return await session.read(
+        this.#statements.read(
+          takes.map(({ request }) => request.resource),
+          [],
+        ),
+      );
     });
     return cells && this.#snapshotOf(cells, [], askedAt);
   }
@@ -248,7 +255,7 @@ export class MysqlTable implements LockTable {
   async #session<T>(limit: TimeLimit, work: (session: MysqlSession) => Promise<T>): Promise<T> {
     await this.#schema.ready();
     try {
-      return await this.#connections.session(limit.deadline - limit.now(), work, limit.urgency);
+      return await this.#connections.session(limit.deadline - limit.now(), work, limit.urgency ?? URGENT);
     } catch (error) {
       if (isMissingTable(error)) this.#schema.forget();
       throw error;
@@ -264,7 +271,7 @@ export interface MysqlAccess {
 }
 
 function encodedWrite(write: RowWrite): EncodedWrite {
-  return { ...write, bytes: encodeState(write.decision) };
+  return { ...write, bytes: encodeState(write.decision, timesFromWrite) };
 }
 
 function sweepLimit(): TimeLimit {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LockError } from '@locks/core';
 import { StoreLayoutError } from '@locks/core/backend';
+import { URGENT } from '@locks/record-protocol/table';
 import type { Connections, MysqlSession } from './connections.ts';
 import { isMissingTable, MigrationError } from './mysql-error.ts';
 import type { MysqlStatements } from './mysql-statements.ts';
@@ -48,7 +49,7 @@ export class Schema {
   }
 
   async #find(): Promise<void> {
-    const found = await this.#connections.session(Infinity, (session) => this.#version(session));
+    const found = await this.#connections.session(Infinity, (session) => this.#version(session), URGENT);
     if (found === SCHEMA_VERSION) return;
     this.#refuseOther(found);
     if (!this.#autoPrepare) {
@@ -59,17 +60,18 @@ export class Schema {
         { backend: 'mysql' },
       );
     }
-    await this.#connections.session(Infinity, (session) => this.#migrate(session));
+    await this.#connections.session(Infinity, (session) => this.#migrate(session), URGENT);
   }
 
   /** Makes all tables of this package, and waits for others that do so until the signal aborts. */
   async prepare(signal?: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        await this.#unhurried.session(Infinity, async (session) => {
+        const make = async (session: MysqlSession): Promise<void> => {
           await this.#migrate(session);
           await this.#makeOnceTables(session);
-        });
+        };
+        await this.#unhurried.session(Infinity, make, URGENT);
         return;
       } catch (error) {
         const mayTryAgain = error instanceof MigrationError && error.isUnderWay;

@@ -19,7 +19,7 @@ export interface FencedText {
   readonly text: string;
   readonly token: bigint;
   /** The time of the store at which it ends, in milliseconds since 1970; `undefined`: it never ends. */
-  readonly endsAt?: number | undefined;
+  readonly endsAt: number | undefined;
 }
 
 /** The first line of a value. */
@@ -28,7 +28,7 @@ interface Head {
   readonly id: number;
   readonly version: number;
   readonly token: string;
-  readonly endsAt?: number | undefined;
+  readonly endsAt: number | undefined;
 }
 
 const VERSION = 1;

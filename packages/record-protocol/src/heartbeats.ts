@@ -23,12 +23,9 @@ export interface Heartbeat {
   /** Another number in each. */
   readonly beat: number;
   /** The time of the store's clock by which it is over, where the client knew that clock. */
-  readonly end?: number | undefined;
-  /**
-   * How long the client lives without another one, in milliseconds.
-   * @defaultValue the store's `waiterTtlMs`
-   */
-  readonly lives?: number | undefined;
+  readonly end: number | undefined;
+  /** How long the client lives without another one, in milliseconds; `undefined`: for the store's `waiterTtlMs`. */
+  readonly lives: number | undefined;
 }
 
 /**
@@ -82,7 +79,7 @@ export class Heartbeats {
 }
 
 /** What a heartbeat says. What something else has written says nothing: it is judged by its silence. */
-function heartbeatIn(value: Uint8Array): Pick<Heartbeat, 'end' | 'lives'> {
+function heartbeatIn(value: Uint8Array): Partial<Pick<Heartbeat, 'end' | 'lives'>> {
   try {
     const { end, lives } = JSON.parse(Buffer.from(value).toString('utf8')) as Heartbeat;
     return {

@@ -134,7 +134,8 @@ class KernelBackend<C extends BackendCapabilities> implements LockBackend<C> {
     } catch (error) {
       // The acquisition may be in the queue now. It stays there until core attempts again (docs/spec.md §2.1), or is silent for
       // long.
-      if (enqueue && writer?.abandoned.has(acquisitionId) !== true) this.#waiters.enqueued(request, call);
+      if (enqueue && writer?.abandoned.has(acquisitionId) !== true)
+        this.#waiters.enqueued(request, call, undefined);
       throw error;
     } finally {
       writer?.attempting.delete(acquisitionId);

@@ -54,24 +54,26 @@ export class PollPace {
     this.#isCalled = isCalled;
   }
 
-  /** Records that the resource changed, or may have. A renewal, and a newcomer behind the waiters of this process, bring no turn nearer. */
-  changed(row?: LockRow, client?: string): void {
+  /** Records the row as it is now. A renewal, and a newcomer behind the waiters of this client, bring no turn nearer. */
+  changed({ holds, waiters }: LockRow, client: string): void {
+    this.#pushes = 0;
+    const ahead = waiters.findIndex((waiter) => waiter.client === client) + Math.min(1, holds.length);
+    const holders = JSON.stringify(holds.map(({ id, mode }) => [id, mode]));
+    if (ahead === this.#ahead && holders === this.#holders) return;
     const now = performance.now();
-    if (row !== undefined) {
-      this.#pushes = 0;
-      const ahead =
-        row.waiters.findIndex((waiter) => waiter.client === client) + Math.min(1, row.holds.length);
-      const holders = JSON.stringify(row.holds.map(({ id, mode }) => [id, mode]));
-      if (ahead === this.#ahead && holders === this.#holders) return;
-      if (ahead < this.#ahead) {
-        const turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
-        this.#turnsMs = [turnMs, ...this.#turnsMs].slice(0, TURNS_TIMED);
-      }
-      this.#ahead = ahead;
-      this.#aheadAt = now;
-      this.#holders = holders;
+    if (ahead < this.#ahead) {
+      const turnMs = (now - this.#aheadAt) / (this.#ahead - ahead);
+      this.#turnsMs = [turnMs, ...this.#turnsMs].slice(0, TURNS_TIMED);
     }
+    this.#ahead = ahead;
+    this.#aheadAt = now;
+    this.#holders = holders;
     this.#changedAt = now;
+  }
+
+  /** Records that the row may have changed: nobody here has read it. */
+  mayHaveChanged(): void {
+    this.#changedAt = performance.now();
   }
 
   /**

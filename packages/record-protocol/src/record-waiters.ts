@@ -112,9 +112,9 @@ export class RecordWaiters implements WaiterHooks {
   /**
    * Records an acquisition that is in the queue, or may be.
    *
-   * @param sentAt - `call.now()` before the write that put it there was sent; that write may have granted to it too
+   * @param sentAt - `call.now()` before the write that put it there was sent, which may have granted to it too; `undefined`: no answer came
    */
-  enqueued(request: AcquireRequest, call: Call, sentAt?: number): void {
+  enqueued(request: AcquireRequest, call: Call, sentAt: number | undefined): void {
     const waiter = this.#register(request, call);
     const { known } = this.#rows.get(request.resource) ?? {};
     const hold = known?.holds.find(({ id }) => id === request.acquisitionId);
@@ -129,7 +129,7 @@ export class RecordWaiters implements WaiterHooks {
     // The poll is rescheduled: while nobody waited, only the heartbeat was due.
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined) return turn;
-    if (!this.#isHeldHere(resource)) awaited.pace.changed();
+    if (!this.#isHeldHere(resource)) awaited.pace.mayHaveChanged();
     this.#pollSoon(resource, awaited);
     return turn;
   }
@@ -212,7 +212,7 @@ export class RecordWaiters implements WaiterHooks {
   }
 
   #pollNow(awaited: Awaited): void {
-    awaited.pace.changed();
+    awaited.pace.mayHaveChanged();
     awaited.dueAt = 0;
     this.#waiters.pollWithin(0);
   }
@@ -319,7 +319,7 @@ export class RecordWaiters implements WaiterHooks {
     const awaited = this.#awaited.get(resource);
     if (awaited !== undefined) noteEnds(awaited, writer.known, snapshot.now);
     this.#hint(writer, writer.known);
-    this.#serve(writer, writer.known);
+    this.#serve(writer);
   }
 
   /** Wakes the waiters that are no longer in the queue, and abandons the entries of this process that nobody asks for. */
@@ -333,7 +333,8 @@ export class RecordWaiters implements WaiterHooks {
       if (!queued.has(request.acquisitionId)) wait.end();
     }
     for (const { id, client } of known.waiters) {
-      if (client === this.#client && this.#waiters.get(id) === undefined) this.#abandon(writer.resource, id);
+      if (client === this.#client && this.#waiters.get(id) === undefined)
+        this.#abandon(writer.resource, id, undefined);
     }
   }
 
@@ -341,10 +342,10 @@ export class RecordWaiters implements WaiterHooks {
    * Grants free capacity to the waiters of this process at the head, after a release by another process, an expiry, or the
    * death of a head.
    */
-  #serve(writer: RowWriter, known: LockRow): void {
+  #serve(writer: RowWriter): void {
     const awaited = this.#awaited.get(writer.resource);
     if (awaited === undefined) return;
-    const decision = writer.decide(this.#rows.context, known);
+    const decision = writer.decide(this.#rows.context);
     // `submit()` always serves the queue first, so the step itself does nothing.
     if (decision.changed) this.#inBackground(writer.resource, () => undefined);
     const { idleHead } = awaited;
@@ -363,9 +364,9 @@ export class RecordWaiters implements WaiterHooks {
   /**
    * Abandons an entry that nobody here asks for: core stopped without abandoning it, or its statement ran after its end.
    *
-   * @param token - the token of the hold that was granted to it and not reported to core
+   * @param token - the token of the hold that was granted to it and not reported to core; `undefined`: none is known
    */
-  #abandon(resource: string, acquisitionId: string, token?: number): void {
+  #abandon(resource: string, acquisitionId: string, token: number | undefined): void {
     this.#inBackground(resource, (decision) => {
       // Core may have asked for the acquisition again by now.
       if (this.#waiters.get(acquisitionId) !== undefined) return;

@@ -172,7 +172,7 @@ export class RecordsAsTable implements LockTable {
     const span = micros(request.ttlMs);
     const hold = { id, mode, label, token, since: undefined, until: undefined, span, stolen: false };
     const decided = { token, holds: [hold], waiters: [] };
-    const outcome = await this.#swap(name, decided, version, limit);
+    const outcome = await this.#swap(name, decided, version, limit, { wakes: [], isPatient: false });
     if (outcome.status === 'conflict') return outcome;
     const { at, source } = outcome;
     const row: LockRow = {
@@ -216,8 +216,8 @@ export class RecordsAsTable implements LockTable {
     this.#lookout.client = client;
     // The first heartbeat may come before the store's time; others then see by its silence that it is over.
     const end = this.#clock.isKnown ? this.#clock.endOf(micros(lives)) : undefined;
-    const beat = { key: this.#clientKey(client), client, end };
-    await this.#own.beat(lives === this.pace.waiterTtlMs ? beat : { ...beat, lives }, limit);
+    const unusual = lives === this.pace.waiterTtlMs ? undefined : lives;
+    await this.#own.beat({ key: this.#clientKey(client), client, end, lives: unusual }, limit);
   }
 
   async leave(client: string, limit: TimeLimit): Promise<void> {
@@ -261,7 +261,7 @@ export class RecordsAsTable implements LockTable {
     decided: Pick<LockRow, 'token' | 'holds' | 'waiters' | 'source'>,
     version: number,
     limit: TimeLimit,
-    { wakes = [], isPatient = false }: Pick<RecordWrite, 'wakes'> & Pick<RowWrite, 'isPatient'> = {},
+    { wakes, isPatient }: { readonly wakes: readonly string[]; readonly isPatient: boolean },
   ): Promise<RowWritten | RowConflict> {
     const source = decided.source as RecordSource | undefined;
     const times = this.#timesOf(decided.holds, version, source);

@@ -14,9 +14,9 @@ export interface DecisionContext extends RulesContext {
   isAlive(client: string): boolean;
   serves(client: string): boolean;
   /** The present time of the table's clock, where that is a clock of this process. */
-  now?(): number;
-  /** The number that new tokens are above; default: the time of the state. */
-  tokenFloor?(): number;
+  readonly now: (() => number) | undefined;
+  /** The number that new tokens are above; `undefined`: the time of the state. */
+  readonly tokenFloor: (() => number) | undefined;
   /** The longest state of a resource, in bytes. */
   readonly maxStateBytes: number;
 }

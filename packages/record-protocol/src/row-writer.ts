@@ -82,7 +82,8 @@ export class RowWriter {
   }
 
   /** Makes a decision that has served the queue. */
-  decide(context: DecisionContext, row: LockRow = this.known ?? NO_ROW): RowDecision {
+  decide(context: DecisionContext): RowDecision {
+    const row = this.known ?? NO_ROW;
     // The clock of this process may be faster than the store's.
     const passed = Math.floor((performance.now() - this.learnedAt) * 900);
     const decision =

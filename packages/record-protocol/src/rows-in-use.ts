@@ -80,8 +80,8 @@ export class RowsInUse implements RoundContext {
       // they poll.
       serves: (other) => other === client,
       maxStateBytes: table.maxStateBytes,
-      ...(table.now !== undefined && { now: () => (table.now as () => number)() }),
-      ...(table.tokenFloor !== undefined && { tokenFloor: () => (table.tokenFloor as () => number)() }),
+      now: table.now?.bind(table),
+      tokenFloor: table.tokenFloor?.bind(table),
     };
   }
 

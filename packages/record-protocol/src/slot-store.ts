@@ -16,6 +16,6 @@ export function slotsIn(store: TextRecordStore, prefix: string, what: string): S
     },
     // An entry that the store deleted would let a slot run again.
     write: (name, entry) =>
-      texts.write(name, () => ({ text: slotEntryText(entry), token: entry.token }), false),
+      texts.write(name, () => ({ text: slotEntryText(entry), token: entry.token, endsAt: undefined }), false),
   };
 }

@@ -34,11 +34,11 @@ interface WaitersJson {
 /**
  * Encodes the state as a row has it; empty where nobody holds and nobody waits.
  *
- * @param timesOf - the times of a hold, where the table has no clock from whose reading at the write they count
+ * @param timesOf - the times of a hold: {@link timesFromWrite}, unless the table has no clock from whose reading at the write they count
  */
 export function encodeState(
   { holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>,
-  timesOf: (hold: HoldRecord) => Partial<HoldJson> = timesFromWrite,
+  timesOf: (hold: HoldRecord) => Partial<HoldJson>,
 ): Buffer {
   if (holds.length + waiters.length === 0) return Buffer.alloc(0);
   const holdTexts = JSON.stringify(holds.map((hold) => holdJson(hold, timesOf)));
@@ -55,12 +55,12 @@ export function encodeSole(id: string, mode: LockMode, label: string | undefined
  * Decodes what {@link encodeState} made.
  *
  * @param at - the time of the write that made the row
- * @param untilOf - the end of a hold by the table's clock, where that is known
+ * @param untilOf - the end of a hold by the table's clock, where that is known: {@link untilFromWrite}, where the times count from the write
  * @throws Error where the text is not such a state
  */
 export function decodeState(
   { version, token, at, bytes }: { version: number; token: number; at: number; bytes: Uint8Array },
-  untilOf: (hold: HoldJson) => number | undefined = ({ until, span = 0 }) => until ?? at + span,
+  untilOf: (hold: HoldJson, at: number) => number | undefined,
 ): LockRow {
   mustHold(isCount(token) && isCount(version), 'the token or the id of its write is no whole number');
   if (bytes.length === 0) return { version, token, holds: [], waiters: [] };
@@ -77,7 +77,7 @@ export function decodeState(
       label,
       token: json.token ?? token,
       since: json.since ?? at,
-      until: untilOf(json),
+      until: untilOf(json, at),
       span: undefined,
       stolen: json.stolen ?? false,
     };
@@ -132,8 +132,14 @@ function holdJson(hold: HoldRecord, timesOf: (hold: HoldRecord) => Partial<HoldJ
   return { id, mode: modeText(mode), token, since, ...timesOf(hold), stolen: stolen || undefined, label };
 }
 
-function timesFromWrite({ until, span }: HoldRecord): Partial<HoldJson> {
+/** The times of a hold whose lease counts from the time of the write, which the table knows. */
+export function timesFromWrite({ until, span }: HoldRecord): Partial<HoldJson> {
   return span === undefined ? { until } : { span };
+}
+
+/** The end of a hold with the times of {@link timesFromWrite}, in a row that was written at `at`. */
+export function untilFromWrite({ until, span = 0 }: HoldJson, at: number): number {
+  return until ?? at + span;
 }
 
 /** Makes the texts of the groups, without `JSON.stringify`, since every hand-off in a long queue does it again. */

@@ -13,7 +13,7 @@ export {
   type TablePace,
 } from './lock-table.ts';
 export { micros, type RowDecision } from './row-decision.ts';
-export { decodeState, encodeSole, encodeState } from './state-json.ts';
+export { decodeState, encodeSole, encodeState, timesFromWrite, untilFromWrite } from './state-json.ts';
 export { SpentTokensError } from './spent-tokens-error.ts';
 export { createTableBackend } from './kernel-backend.ts';
 export { ownLimit, type TimeLimit, unhurried, URGENT, type Urgency } from './time-limit.ts';

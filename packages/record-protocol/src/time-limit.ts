@@ -23,13 +23,13 @@ const PATIENT: Urgency = { priority: PRIORITIES.acquire };
 const OWN_LIMIT_MS = 2_000;
 
 /** The limit of a call whose connection may wait until the releases and renewals of others have theirs. */
-export function unhurried(call: TimeLimit, urgency: Urgency = PATIENT): TimeLimit {
+export function unhurried(call: TimeLimit): TimeLimit {
   return {
     now: () => call.now(),
     get deadline() {
       return call.deadline;
     },
-    urgency,
+    urgency: PATIENT,
   };
 }
 

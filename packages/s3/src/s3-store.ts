@@ -6,6 +6,7 @@ import {
   ListObjectsV2Command,
   type ListObjectsV2CommandOutput,
   PutObjectCommand,
+  type PutObjectCommandOutput,
 } from '@aws-sdk/client-s3';
 import {
   clockOf,
@@ -15,6 +16,7 @@ import {
   type RecordPace,
   type RecordsRead,
   type RecordStore,
+  type RecordVersion,
   type RecordWrite,
   type RecordWritten,
   type RequestLimit,
@@ -23,7 +25,7 @@ import {
 import { watchAnswerTime } from './answer-time.ts';
 import { conditionsOf } from './conditions.ts';
 import type { CheckedS3Options } from './options.ts';
-import { explained, isRetryableS3Error, statusOf } from './s3-errors.ts';
+import { ConditionsIgnoredError, explained, isRetryableS3Error, statusOf } from './s3-errors.ts';
 
 /** Where an object is. */
 interface Name {
@@ -85,7 +87,11 @@ export class S3Store implements RecordStore {
     const { key, value, ifVersion } = write;
     const name = this.#nameOf(key);
     if (value === undefined && ifVersion !== undefined && compareOnDelete)
-      return await this.#swap(() => new DeleteObjectCommand({ ...name, IfMatch: String(ifVersion) }), limit);
+      return await this.#swap(
+        () => new DeleteObjectCommand({ ...name, IfMatch: String(ifVersion) }),
+        () => ifVersion,
+        limit,
+      );
     const written = await this.#put(name, value, ifVersion, limit);
     if (written.status === 'written' || ifVersion !== undefined) return written;
     // A deleted record may be an object too.
@@ -140,9 +146,9 @@ export class S3Store implements RecordStore {
   async #get(name: Name, limit: RequestLimit) {
     const { answer, told, refusal } = await this.#send(new GetObjectCommand(name), limit);
     if (refusal !== undefined) return { object: undefined, told: told() };
-    const { Body: body, ETag: version = '' } = answer as GetObjectCommandOutput;
+    const { Body: body, ETag: tag } = answer as GetObjectCommandOutput;
     const bytes = (await body?.transformToByteArray()) ?? new Uint8Array();
-    return { object: { bytes, version }, told: told() };
+    return { object: { bytes, version: this.#versionIn(tag) }, told: told() };
   }
 
   async #put(
@@ -154,6 +160,7 @@ export class S3Store implements RecordStore {
     const condition = ifVersion === undefined ? { IfNoneMatch: '*' } : { IfMatch: String(ifVersion) };
     return await this.#swap(
       () => new PutObjectCommand({ ...name, Body: value ?? new Uint8Array(), ...condition }),
+      ({ ETag: tag }) => this.#versionIn(tag),
       limit,
     );
   }
@@ -161,13 +168,14 @@ export class S3Store implements RecordStore {
   /** Sends a write with a condition, again where S3 says that another request was there at the same time: no one has won then. */
   async #swap(
     make: () => PutObjectCommand | DeleteObjectCommand,
+    versionOf: (answer: PutObjectCommandOutput) => RecordVersion,
     limit: RequestLimit,
   ): Promise<RecordWritten> {
     for (let pauseMs = CONFLICT_PAUSE_MS; ; pauseMs *= 2) {
       const { answer, told, refusal } = await this.#send(make(), limit);
       switch (refusal) {
         case undefined:
-          return { status: 'written', version: (answer as { ETag?: string }).ETag ?? '', ...told() };
+          return { status: 'written', version: versionOf(answer as PutObjectCommandOutput), ...told() };
         case 'other':
           return { status: 'conflict', ...told() };
         case 'absent':
@@ -176,6 +184,15 @@ export class S3Store implements RecordStore {
           await sleep(pauseMs * (0.5 + Math.random()), undefined, { signal: limit.signal });
       }
     }
+  }
+
+  /** Without an ETag the next write would have no condition that every provider honours. */
+  #versionIn(tag: string | undefined): string {
+    if (tag) return tag;
+    throw new ConditionsIgnoredError(
+      `@locks/s3: the provider of the bucket "${this.#options.bucket}" tells no ETag of an object, so that writes cannot be compared. ` +
+        'Use a provider that does, and no proxy that leaves it out.',
+    );
   }
 
   /** Sends a command; what S3 refuses because of the object that is there, or is not, is an answer. */

@@ -46,6 +46,25 @@ describe('a provider', () => {
     });
   }
 
+  it('that tells no ETag is refused: the next write would have nothing to compare', async () => {
+    const { store: real, bucket } = await openStore();
+    await real.write(write('k', 'one'), limit());
+    await using front = await startFront(await server(), (_request, response) => {
+      const writeHead = response.writeHead.bind(response) as (status: number, headers: object) => void;
+      Object.assign(response, {
+        writeHead: (status: number, { etag: _etag, ...headers }: { etag?: string }) =>
+          writeHead(status, headers),
+      });
+      return false;
+    });
+    const { store } = await openStore({ client: openClient(front), bucket });
+    for (const asked of [store.read(['k'], limit()), store.write(write('new', 'one'), limit())]) {
+      const error = await asked.catch((reason: unknown) => reason);
+      expect((error as Error).message).toContain('tells no ETag');
+      expect(store.isRetryable(error)).toBe(false);
+    }
+  });
+
   it('that writes an absent object in spite of if-match is refused, and keeps nothing of it', async () => {
     const { store: real, client: direct, bucket } = await openStore();
     await real.write(write('other', 'one'), limit());
