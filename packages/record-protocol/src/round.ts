@@ -39,7 +39,7 @@ export interface RoundContext {
  *
  * | known | what the try does | known afterwards |
  * |---|---|---|
- * | `unknown` | takes the resource for one step | `remembered`; refused: `fresh` where it was told the row; else `stale` |
+ * | `unknown` | takes the resource for one step that may; else as with `stale` | `remembered`; refused: `fresh` where it was told the row; else `stale` |
  * | `remembered` | decides, and writes | the end; refused: `fresh` or `stale`; not to be relied on: `stale` |
  * | `stale` | reads, and goes on as with `fresh` | as with `fresh` |
  * | `fresh` | decides, and writes where something changes | the end; refused: `fresh` or `stale`; the row is gone: `unknown` |
@@ -100,18 +100,17 @@ export class Round {
 
   async #try(limit: TimeLimit): Promise<RowKnowledge> {
     switch (this.#knowledge) {
-      case 'unknown':
-        return await this.#take(limit);
+      case 'unknown': {
+        // An abandoned acquisition takes nothing.
+        const { abandoned } = this.#writer;
+        const taker = this.#batch.find(({ take }) => take && !abandoned.has(take.acquisitionId));
+        return taker === undefined ? await this.#readAndDecide(limit) : await this.#take(taker, limit);
+      }
       case 'remembered':
         this.#join();
         return await this.#decide('remembered', this.#askedAt(), limit);
-      case 'stale': {
-        this.#join();
-        const askedAt = this.#askedAt();
-        await this.#read(limit);
-        if (tookPlace(this.#sent, this.#writer.known)) return this.#finishSent();
-        return await this.#decide('fresh', askedAt, limit);
-      }
+      case 'stale':
+        return await this.#readAndDecide(limit);
       case 'fresh':
         return await this.#decide('fresh', this.#askedAt(), limit);
       default:
@@ -128,19 +127,14 @@ export class Round {
     return this.#batch.map(({ call }) => call.now());
   }
 
-  /** Takes the resource for one step in one request, if one may. An abandoned acquisition takes nothing. */
-  async #take(limit: TimeLimit): Promise<RowKnowledge> {
-    const { abandoned } = this.#writer;
-    const index = this.#batch.findIndex(({ take }) => take && !abandoned.has(take.acquisitionId));
-    const step = this.#batch[index];
-    if (step?.take === undefined) return 'stale';
+  /** Takes the resource for one step in one request. */
+  async #take(step: RowStep, limit: TimeLimit): Promise<RowKnowledge> {
     step.sentAt = step.call.now();
-    const taken = await step.take.run(this.#table, limit);
+    const taken = await (step.take as NonNullable<RowStep['take']>).run(this.#table, limit);
     switch (taken.status) {
       case 'taken':
-        this.#batch.splice(index, 1);
         this.#writer.learn(taken.row, answeredAt(this.#table, taken.at));
-        step.finish();
+        this.#finish(step);
         return 'remembered';
       case 'conflict':
         return this.#refused(taken);
@@ -149,11 +143,15 @@ export class Round {
     }
   }
 
-  async #read(limit: TimeLimit): Promise<void> {
+  async #readAndDecide(limit: TimeLimit): Promise<RowKnowledge> {
+    this.#join();
+    const askedAt = this.#askedAt();
     // The heartbeat is sent along if a waiter is likely to be added, which needs it first.
     const beaten = this.#batch.some(({ enqueues }) => enqueues) ? this.#rows.beat(limit) : undefined;
     const snapshot = this.#table.snapshot([this.#writer.resource], [], limit);
     await Promise.all([snapshot.then((found) => this.#learnFound(found)), beaten]);
+    if (tookPlace(this.#sent, this.#writer.known)) return this.#finishSent();
+    return await this.#decide('fresh', askedAt, limit);
   }
 
   /** Decides all steps, and answers them where no write is needed. */
@@ -200,10 +198,7 @@ export class Round {
       version,
       finish: () => {
         written(undefined);
-        for (const step of steps) {
-          this.#batch.splice(this.#batch.indexOf(step), 1);
-          step.finish();
-        }
+        for (const step of steps) this.#finish(step);
       },
     };
     const wasAmbiguous = this.#isAmbiguous;
@@ -249,6 +244,11 @@ export class Round {
     const row = found.rows.get(this.#writer.resource) ?? NO_ROW;
     this.#writer.learn(row, found.now);
     if (row.malformed !== undefined) throw row.malformed;
+  }
+
+  #finish(step: RowStep): void {
+    this.#batch.splice(this.#batch.indexOf(step), 1);
+    step.finish();
   }
 
   #finishAll(): RowKnowledge {
