@@ -372,14 +372,14 @@ const inRecords = [
     'earlier !== undefined ? earlier :',
     'others do not notice a renewal',
   ]),
+  ...errorsIn('record', 'record-protocol/src/record-rows.ts', [
+    'Math.min(since(hold.id) + span,',
+    'Math.min(since(hold.id) + span / 2,',
+    'others end a hold after half of its ttl',
+  ]),
   ...errorsIn(
     'record',
     'record-protocol/src/records-as-table.ts',
-    [
-      'Math.min(since(hold.id) + span,',
-      'Math.min(since(hold.id) + span / 2,',
-      'others end a hold after half of its ttl',
-    ],
     [
       'if (span === undefined && kept !== undefined) return [id, kept];',
       '',

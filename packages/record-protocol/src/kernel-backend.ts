@@ -41,6 +41,7 @@ interface TakenAtOnce {
   isAbandoned: boolean;
 }
 
+/** What core calls. One file, since each method is little more than the step of the rules that it submits. */
 class KernelBackend<C extends BackendCapabilities> implements LockBackend<C> {
   readonly spec = 'locks-backend/1';
   readonly name: string;

@@ -6,6 +6,7 @@ import {
   LocalWaiters,
 } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
+import { AwaitedRow } from './awaited-row.ts';
 import { type LockRow, NO_ROW } from './lock-row.ts';
 import { PollPace } from './poll-pace.ts';
 import { isOvertaken, type LockTable, type RowChange, type Snapshot } from './lock-table.ts';
@@ -13,22 +14,6 @@ import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowsInUse, WaiterHooks } from './rows-in-use.ts';
 import { ownLimit, type TimeLimit } from './time-limit.ts';
-
-/** A resource that somebody of this process waits for. */
-interface Awaited {
-  readonly pace: PollPace;
-  /** A head of another process that could enter, the time at which this process first saw that, on `performance.now()`, and whether it saw it again. */
-  idleHead: { readonly id: string; readonly since: number; readonly isSeenAgain: boolean } | undefined;
-  /** The time from which the resource is read along with others, on `performance.now()`. */
-  dueAt: number;
-  /** The time at which it was last read on its turn, on `performance.now()`. */
-  readAt: number;
-  /** The time at which the next of its holds ends unless it is renewed, on `performance.now()`. */
-  endAt: number;
-  readonly unwatch: (() => void) | undefined;
-  /** What a push has told while a write of this process was in flight. */
-  missed: RowChange | undefined;
-}
 
 /** The part of the time after which a client counts as dead, between two of its heartbeats. */
 const BEATS = 1_400 / 3_000;
@@ -41,13 +26,15 @@ const COMPARE_EVERY_MS = 500;
 /**
  * The waiters of this process, and the one poller that reads the table for all of them: quick after a change, slow when nothing
  * happens. A hand-off inside the process needs no poll: the write that releases grants and delivers.
+ *
+ * One file, since a push, a poll and a write of this process all end alike: in what is known of the row, and in who is to be woken by it.
  */
 export class RecordWaiters implements WaiterHooks {
   readonly #table: LockTable;
   readonly #rows: RowsInUse;
   readonly #client: string;
   readonly #waiters: LocalWaiters;
-  readonly #awaited = new Map<string, Awaited>();
+  readonly #awaited = new Map<string, AwaitedRow>();
   #beatAt = -Infinity;
   /** For how long the last heartbeat says that this process lives, in milliseconds. */
   #lives = 0;
@@ -98,7 +85,7 @@ export class RecordWaiters implements WaiterHooks {
   learned({ resource, known, knownAt }: RowWriter): void {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined || known === undefined) return;
-    noteEnds(awaited, known, knownAt);
+    awaited.noteEnds(known, knownAt);
     const { missed } = awaited;
     awaited.missed = undefined;
     if (this.#isHeldHere(resource)) return;
@@ -106,7 +93,7 @@ export class RecordWaiters implements WaiterHooks {
     // The resource that this process released belongs to another process, whose hold may be short: waiters here poll as soon as
     // newcomers do.
     awaited.pace.changed(known, this.#client);
-    this.#pollSoon(resource, awaited);
+    this.#waiters.pollWithin(awaited.becomeDueSoon());
   }
 
   /**
@@ -130,7 +117,7 @@ export class RecordWaiters implements WaiterHooks {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined) return turn;
     if (!this.#isHeldHere(resource)) awaited.pace.mayHaveChanged();
-    this.#pollSoon(resource, awaited);
+    this.#waiters.pollWithin(awaited.becomeDueSoon());
     return turn;
   }
 
@@ -155,21 +142,14 @@ export class RecordWaiters implements WaiterHooks {
       const writer = this.#rows.get(resource);
       const pace = writer?.pace ?? new PollPace(table.pace, () => table.tellsWhom === true);
       if (writer !== undefined) writer.pace = pace;
-      const awaited: Awaited = {
-        pace,
-        idleHead: undefined,
-        dueAt: 0,
-        readAt: performance.now(),
-        endAt: Infinity,
-        unwatch,
-        missed: undefined,
-      };
+      const { maxPollMs } = table.pace;
+      const awaited = new AwaitedRow(pace, maxPollMs, () => this.#isHeldHere(resource), unwatch);
       this.#awaited.set(resource, awaited);
       // The write that has put the waiter into the queue says how many are before it.
       if (writer?.known !== undefined) {
         pace.changed(writer.known, this.#client);
-        noteEnds(awaited, writer.known, writer.knownAt);
-        awaited.dueAt = performance.now() + this.#pauseOf(resource, awaited) / 2;
+        awaited.noteEnds(writer.known, writer.knownAt);
+        awaited.becomeDueLater();
       }
     }
     return this.#waiters.register(request, call);
@@ -180,7 +160,7 @@ export class RecordWaiters implements WaiterHooks {
     const awaited = this.#awaited.get(resource);
     if (awaited === undefined) return;
     // A write that calls others is none of this process's business.
-    if (change !== undefined && !change.wakes.includes(this.#client)) return this.#heard(awaited);
+    if (change !== undefined && !change.wakes.includes(this.#client)) return awaited.heard();
     if (change === undefined && !awaited.pace.pushed()) return;
     const writer = this.#rows.get(resource);
     if (writer?.busy === true) {
@@ -189,16 +169,8 @@ export class RecordWaiters implements WaiterHooks {
     } else this.#called(resource, awaited, change);
   }
 
-  /** Where pushes tell of the writes of others, polls are for the case that none comes any more. */
-  #heard(awaited: Awaited): void {
-    const { pace, dueAt, readAt } = awaited;
-    pace.heard();
-    const now = performance.now();
-    if (!pace.isNear && dueAt > now) awaited.dueAt = Math.min(now + pace.pauseMs, readAt + pace.farthestMs);
-  }
-
   /** It is, or may be, the turn of this process. */
-  #called(resource: string, awaited: Awaited, { found }: Partial<RowChange> = {}): void {
+  #called(resource: string, awaited: AwaitedRow, { found }: Partial<RowChange> = {}): void {
     const row = found?.rows.get(resource);
     const { known } = this.#rows.get(resource) ?? {};
     if (found === undefined || row === undefined) this.#pollNow(awaited);
@@ -211,31 +183,15 @@ export class RecordWaiters implements WaiterHooks {
     return known.version === row.version || this.#table.isOlder?.(row, known) === true;
   }
 
-  #pollNow(awaited: Awaited): void {
-    awaited.pace.mayHaveChanged();
-    awaited.dueAt = 0;
+  #pollNow(awaited: AwaitedRow): void {
+    awaited.becomeDue();
     this.#waiters.pollWithin(0);
   }
 
-  /** Whether only this process holds the resource, which then needs few polls: its release here serves the queue. */
   #isHeldHere(resource: string): boolean {
     const { known, own } = this.#rows.get(resource) ?? {};
     if (known === undefined || known.holds.length === 0) return false;
     return known.holds.every(({ id }) => own?.has(id) === true);
-  }
-
-  /** The time for which a resource needs no poll, in milliseconds. */
-  #pauseOf(resource: string, { pace, idleHead }: Awaited): number {
-    const { maxPollMs } = this.#table.pace;
-    if (this.#isHeldHere(resource)) return maxPollMs;
-    // A waiter that could enter and does not may have died, and those behind it too.
-    return idleHead?.isSeenAgain === true ? Math.min(pace.pauseMs, maxPollMs) : pace.pauseMs;
-  }
-
-  #pollSoon(resource: string, awaited: Awaited): void {
-    const pauseMs = this.#pauseOf(resource, awaited);
-    awaited.dueAt = Math.min(awaited.dueAt, performance.now() + pauseMs / 2);
-    this.#waiters.pollWithin(pauseMs);
   }
 
   async #beatAndPoll(): Promise<void> {
@@ -250,19 +206,12 @@ export class RecordWaiters implements WaiterHooks {
 
   #planNext(): void {
     const now = performance.now();
-    const { maxPollMs } = this.#table.pace;
     let pauseMs = this.#table.pace.waiterTtlMs * BEATS;
     let nextEndAt = Infinity;
-    for (const [resource, awaited] of this.#awaited) {
-      const ownMs = this.#pauseOf(resource, awaited);
-      // Names whose time comes soon are read along: all names of a quiet process are read in one request.
-      const soonMs = Math.min(ownMs, maxPollMs) / 2;
-      // Who is far behind leaves the end of a hold to those ahead.
-      const endAt = awaited.pace.isNear ? awaited.endAt : Infinity;
-      const leftMs = awaited.dueAt > now ? awaited.dueAt + soonMs - now : ownMs;
-      awaited.dueAt = Math.min(awaited.dueAt, now + ownMs - soonMs, endAt);
-      pauseMs = Math.min(pauseMs, ownMs, leftMs);
-      nextEndAt = Math.min(nextEndAt, endAt);
+    for (const awaited of this.#awaited.values()) {
+      const planned = awaited.plan(now);
+      pauseMs = Math.min(pauseMs, planned.pauseMs);
+      nextEndAt = Math.min(nextEndAt, planned.endAt);
     }
     // The pause varies by up to a tenth, so that processes do not poll in step.
     pauseMs *= 0.9 + Math.random() / 5;
@@ -272,12 +221,7 @@ export class RecordWaiters implements WaiterHooks {
   /** Reads the resources that are waited for here and due, many in one request. */
   async #poll(): Promise<void> {
     const now = performance.now();
-    const due = [...this.#awaited].flatMap(([resource, awaited]) => {
-      if (awaited.dueAt > now) return [];
-      awaited.dueAt = Infinity;
-      awaited.readAt = now;
-      return resource;
-    });
+    const due = [...this.#awaited].flatMap(([resource, awaited]) => (awaited.takeTurn(now) ? resource : []));
     const { namesAtOnce } = this.#table;
     for (let start = 0; start < due.length; start += namesAtOnce) {
       const names = due.slice(start, start + namesAtOnce);
@@ -317,7 +261,7 @@ export class RecordWaiters implements WaiterHooks {
     }
     if (writer.known === undefined) return;
     const awaited = this.#awaited.get(resource);
-    if (awaited !== undefined) noteEnds(awaited, writer.known, snapshot.now);
+    awaited?.noteEnds(writer.known, snapshot.now);
     this.#hint(writer, writer.known);
     this.#serve(writer);
   }
@@ -348,11 +292,8 @@ export class RecordWaiters implements WaiterHooks {
     const decision = writer.decide(this.#rows.context);
     // `submit()` always serves the queue first, so the step itself does nothing.
     if (decision.changed) this.#inBackground(writer.resource, () => undefined);
-    const { idleHead } = awaited;
     const head = decision.next;
-    const since = head?.id === idleHead?.id ? idleHead?.since : undefined;
-    const isSeenAgain = since !== undefined;
-    awaited.idleHead = head && { id: head.id, since: since ?? performance.now(), isSeenAgain };
+    const since = awaited.noteIdleHead(head?.id);
     // The head's process does not ask for it: the process lives, but polls other resources only.
     if (head === undefined || since === undefined || performance.now() - since < this.#table.pace.waiterTtlMs)
       return;
@@ -414,16 +355,5 @@ export class RecordWaiters implements WaiterHooks {
     await this.#table.beat(this.#client, { now, deadline }, lives);
     this.#lives = lives;
     this.#beatAt = startedAt;
-  }
-}
-
-/** Records when the next hold ends, where the row was so at `tableNow` by the table's clock. */
-function noteEnds(awaited: Awaited, { holds }: LockRow, tableNow: number): void {
-  awaited.endAt = Infinity;
-  for (const { until } of holds) {
-    if (until === undefined) continue;
-    // The table's clock ticks on while its answer is on the way: a poll a little later is not in vain.
-    const endAt = performance.now() + Math.max(0, until - tableNow) / 1_000 + 1;
-    awaited.endAt = Math.min(awaited.endAt, endAt);
   }
 }

@@ -2,7 +2,6 @@ import { NoAnswerError } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { Heartbeats } from './heartbeats.ts';
 import type { LockRow } from './lock-row.ts';
-import { decodedOr, mustHold } from './malformed-record.ts';
 import { type LookoutScope, QueueLookout } from './queue-lookout.ts';
 import type { RecordStore, RecordVersion, RecordWrite, StoredRecord } from './record-store.ts';
 import type {
@@ -18,7 +17,6 @@ import type {
 import { presentMoment } from './moment.ts';
 import { OwnHeartbeat } from './own-heartbeat.ts';
 import {
-  decodeRecord,
   earlierSending,
   encodeRecord,
   type HoldTimes,
@@ -27,6 +25,7 @@ import {
   writeOf,
   WRITES_KEPT,
 } from './record-value.ts';
+import { type NamedRecord, RecordRows } from './record-rows.ts';
 import { micros } from './row-decision.ts';
 import { Sightings } from './sightings.ts';
 import { StoreClock } from './store-clock.ts';
@@ -51,6 +50,8 @@ const AHEAD_MICROS = 12 * 3_600_000_000;
 /**
  * The table of a {@link RecordStore}. Its clock is the monotonic clock of this process, in microseconds: a hold of another process
  * ends when it was seen unchanged for its ttl ({@link Sightings}), or when the store's clock says so, whichever comes first.
+ *
+ * One file, since each method of {@link LockTable} is one or two requests to the store and what this process learns of their answers.
  */
 export class RecordsAsTable implements LockTable {
   readonly name: string;
@@ -79,6 +80,7 @@ export class RecordsAsTable implements LockTable {
     present: (key, told, limit) => this.#present(key, told, limit),
   });
   readonly #requests: StoreRequests;
+  readonly #rows: RecordRows;
 
   constructor(store: RecordStore, prefix: string) {
     const { minPollMs = 2, maxPollMs = 800, waiterTtlMs = 3_000 } = store.pace ?? {};
@@ -93,6 +95,14 @@ export class RecordsAsTable implements LockTable {
     this.#probe = new TimeProbe(store, this.#requests, this.#clock);
     this.#heartbeats = new Heartbeats(waiterTtlMs, this.#clock);
     this.#lookout = new QueueLookout(this.#heartbeats, waiterTtlMs);
+    this.#rows = new RecordRows({
+      sightings: this.#sightings,
+      clock: this.#clock,
+      probe: this.#probe,
+      lookout: this.#lookout,
+      now: () => this.now(),
+      keyOf: (name) => this.#key(name),
+    });
     if (store.list !== undefined) this.list = (names, limit) => this.#list(names, limit);
     if (store.prepare !== undefined) this.prepare = store.prepare.bind(store);
     if (store.watch !== undefined)
@@ -148,9 +158,7 @@ export class RecordsAsTable implements LockTable {
       else if (versions.has(writeOf(record))) rows.set(name, undefined);
       else changed.push([name, record]);
     }
-    let decoded = this.#rowsOf(changed);
-    if (this.#probe.canTellMore(endsIn(decoded))) decoded = await this.#rowsByNewTime(changed, limit);
-    for (const [name, row] of decoded) rows.set(name, row);
+    for (const [name, row] of await this.#rows.of(changed, limit)) rows.set(name, row);
     await this.#lookForSilence(names, limit, 'near');
     return { now, askedAt, alive: this.#heartbeats, rows };
   }
@@ -252,7 +260,12 @@ export class RecordsAsTable implements LockTable {
   #pushed(name: string, record: StoredRecord | undefined): Snapshot | undefined {
     if (record === undefined) return undefined;
     const [askedAt, now] = [performance.now(), this.now()];
-    return { now, askedAt, alive: this.#heartbeats, rows: new Map([[name, this.#rowOf(record, name)]]) };
+    return {
+      now,
+      askedAt,
+      alive: this.#heartbeats,
+      rows: new Map([[name, this.#rows.ofOne([name, record])]]),
+    };
   }
 
   /** Compares and swaps the record of a resource. */
@@ -287,8 +300,7 @@ export class RecordsAsTable implements LockTable {
     // A client that repeats a request by itself may find that its own write was first.
     if (present !== undefined && writeOf(present) === version) return writtenAs(present.version);
     const conflicting = present === undefined ? [] : [[name, present] as const];
-    let rows = this.#rowsOf(conflicting);
-    if (this.#probe.canTellMore(endsIn(rows))) rows = await this.#rowsByNewTime(conflicting, limit);
+    const rows = await this.#rows.of(conflicting, limit);
     await this.#lookForSilence([name], limit, 'near');
     const found = { now, askedAt, alive: this.#heartbeats, rows };
     return {
@@ -327,39 +339,6 @@ export class RecordsAsTable implements LockTable {
   }
 
   /** The rows of records that were just read, by name. */
-  #rowsOf(records: readonly NamedRecord[]): Map<string, LockRow> {
-    return new Map(records.map(([name, record]) => [name, this.#rowOf(record, name)] as const));
-  }
-
-  /** The rows once the store was asked for its time; without an answer they are judged by what is known. */
-  async #rowsByNewTime(records: readonly NamedRecord[], limit: TimeLimit): Promise<Map<string, LockRow>> {
-    await this.#probe.ask(limit).catch(() => undefined);
-    return this.#rowsOf(records);
-  }
-
-  /** The row of a record that was just read. */
-  #rowOf(record: StoredRecord, name: string): LockRow {
-    const at = performance.now();
-    const seenAt = this.now();
-    const where = `the record ${JSON.stringify(this.#key(name))}`;
-    const row = decodedOr(where, () => {
-      const { name: own, row: decoded } = decodeRecord(record, where);
-      mustHold(own === name, `it is of the lock ${JSON.stringify(own)} under another prefix`);
-      return decoded;
-    });
-    if (row.malformed !== undefined) return row;
-    const source = row.source as RecordSource;
-    const since = this.#sightings.see(name, source.times, seenAt);
-    for (const hold of row.holds as HoldRecord[]) {
-      const { span, end } = source.times.get(hold.id) as HoldTimes;
-      const left = end === undefined ? undefined : this.#clock.untilPassed(end, at);
-      hold.until = Math.min(since(hold.id) + span, seenAt + (left ?? Infinity));
-      hold.isFirstSight = left === undefined && since(hold.id) === seenAt;
-    }
-    this.#lookout.note(name, row);
-    return row;
-  }
-
   async lookAt(name: string, scope: LookoutScope, limit: TimeLimit): Promise<void> {
     await this.#lookForSilence([name], limit, scope);
   }
@@ -393,8 +372,7 @@ export class RecordsAsTable implements LockTable {
       const name = nameIn(record);
       return name === undefined ? [] : [[name, record] as const];
     });
-    let rows = this.#rowsOf(named);
-    if (this.#probe.canTellMore(endsIn(rows))) rows = await this.#rowsByNewTime(named, limit);
+    const rows = await this.#rows.of(named, limit);
     await this.#lookForSilence([...rows.keys()], limit, 'next');
     return { now, askedAt, alive: this.#heartbeats, rows };
   }
@@ -423,13 +401,4 @@ export class RecordsAsTable implements LockTable {
   #clientKey(client: string): string {
     return `${this.#prefix}client/${client}`;
   }
-}
-
-type NamedRecord = readonly [name: string, record: StoredRecord];
-
-/** The ends of all holds by the store's clock. */
-function endsIn(rows: ReadonlyMap<string, LockRow>): number[] {
-  return [...rows.values()].flatMap(({ source }) =>
-    [...((source as RecordSource | undefined)?.times.values() ?? [])].flatMap(({ end }) => end ?? []),
-  );
 }
