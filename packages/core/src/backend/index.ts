@@ -23,7 +23,7 @@ export {
 } from './read-options.ts';
 export { type LocalWaiter, LocalWaiters, type LocalWaitersOptions } from './local-waiters.ts';
 export { grantFault } from './grant-fault.ts';
-export { areInConflict, Capacity } from './modes.ts';
+export { areInConflict, Capacity, holdsAlone } from './modes.ts';
 export {
   type SlotStore,
   type SlotAnswer,

@@ -7,6 +7,23 @@ export function areInConflict(one: LockMode, other: LockMode): boolean {
 }
 
 /**
+ * Whether nobody holds beside a hold in this mode: when it ends, the head of the queue is next (docs/spec.md §15.1). Ask with the mode
+ * that the hold has now, which a downgrade has changed, not with that of its request.
+ */
+export function holdsAlone(mode: LockMode): boolean {
+  switch (mode.kind) {
+    case 'exclusive':
+      return true;
+    // A permit that takes the whole limit is not alone either: the limit may rise while it is held.
+    case 'shared':
+    case 'permit':
+      return false;
+    default:
+      return mode satisfies never;
+  }
+}
+
+/**
  * The free part of a resource: what still fits beside its holders (docs/spec.md §15.1, §15.5).
  *
  * @example

@@ -1,4 +1,4 @@
-import { areInConflict, Capacity } from '../backend/modes.ts';
+import { areInConflict, Capacity, holdsAlone } from '../backend/modes.ts';
 import type { AcquireRequest, LockMode, RenewalStatus } from '../backend/types.ts';
 import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
 import { WaitQueue } from './wait-queue.ts';
@@ -380,7 +380,8 @@ export class LockRules {
   }
 
   #isExclusive(id: string): boolean {
-    return this.#holds.get(id)?.mode.kind === 'exclusive';
+    const hold = this.#holds.get(id);
+    return hold !== undefined && holdsAlone(hold.mode);
   }
 
   #end(id: string): HoldRecord | undefined {
@@ -401,7 +402,7 @@ export class LockRules {
 
   #lost(id: string, token: number): RenewalStatus {
     const isTakenOver = this.holds.some(
-      ({ mode, stolen, token: other }) => mode.kind === 'exclusive' || (stolen && other > token),
+      ({ mode, stolen, token: other }) => holdsAlone(mode) || (stolen && other > token),
     );
     if (isTakenOver) return { status: 'lost', reason: 'taken-over' };
     return { status: 'lost', reason: this.#expired.includes(id) ? 'expired' : 'force-released' };

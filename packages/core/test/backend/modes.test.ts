@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { areInConflict, Capacity, type LockMode } from '../../src/backend/index.ts';
+import { areInConflict, Capacity, holdsAlone, type LockMode } from '../../src/backend/index.ts';
 
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
@@ -12,6 +12,17 @@ describe('modes', () => {
     expect(areInConflict(permits(1), exclusive)).toBe(true);
     expect(areInConflict(shared, permits(1))).toBe(true);
     expect(areInConflict(shared, exclusive)).toBe(false);
+  });
+});
+
+describe('a hold', () => {
+  it.each([
+    [exclusive, true],
+    [shared, false],
+    [permits(1), false],
+    [permits(3), false],
+  ] as const)('in the mode %j is alone: %s', (mode, isAlone) => {
+    expect(holdsAlone(mode)).toBe(isAlone);
   });
 });
 
