@@ -317,7 +317,7 @@ inline deliver(p, over) {
 }
 
 /*
- * RedisLocalWaiters.#onTurn: the lease of a message is counted from the last request that was answered with "waiting". So the
+ * SubscribedWaiters.#onTurn: the lease of a message is counted from the last request that was answered with "waiting". So the
  * message must be newer than that answer.
  */
 inline turn(p, m) {
@@ -371,7 +371,7 @@ end:
           fi
        fi }
 
-  /* A message: RedisLocalWaiters.#onMessage. */
+  /* A message: SubscribedWaiters.#onMessage. */
   :: atomic { message[p].to != 0 && runs(p) ->
        printf("process %d  receives: granted %d\n", p, message[p].to);
        if

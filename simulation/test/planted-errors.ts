@@ -164,7 +164,7 @@ const inProtocol = [
   ]),
   ...errorsIn(
     'redis',
-    `${PROTOCOL}/local-waiters.ts`,
+    `${PROTOCOL}/subscribed-waiters.ts`,
     [
       'if (token <= waiter.lastToken) return;',
       '',

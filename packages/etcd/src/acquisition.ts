@@ -1,4 +1,12 @@
-import type { AcquireRequest, Call, Grant, LocalWaiter, LossReason, TurnWait } from '@locks/core/backend';
+import type {
+  AcquireRequest,
+  Call,
+  Grant,
+  LocalWaiter,
+  LockMode,
+  LossReason,
+  TurnWait,
+} from '@locks/core/backend';
 import { ChangedMeanwhileError } from './etcd-errors.ts';
 import type { QueuePosition } from './etcd-entry.ts';
 import type { KeyRange, Keys } from './keys.ts';
@@ -17,9 +25,9 @@ export interface EtcdHold {
   readonly lost: AbortController;
   lease: EtcdLease;
   /** The lease that the key may be attached to: a renewal was to move the key there and got no answer. */
-  movedTo?: EtcdLease;
-  /** Whether the hold is shared, from the start or by a downgrade. */
-  shared: boolean;
+  movedTo: EtcdLease | undefined;
+  /** The mode that it has now: a downgrade changes it. */
+  mode: LockMode;
   /** The server does not expire the hold before this moment of `performance.now()`. */
   endsAt: number;
 }
@@ -97,8 +105,8 @@ export class Acquisition implements LocalWaiter {
 
   /** Whether an acquisition that was queued in the same transaction may still wait ahead of this one. */
   get mayHaveBatchAhead(): boolean {
-    const { rank = 0, createRevision } = this.position ?? {};
-    if (rank === 0) return false;
+    if (this.position === undefined || this.position.rank === 0) return false;
+    const { rank, createRevision } = this.position;
     const ahead = this.batch?.slice(0, rank);
     return ahead === undefined || ahead.some(({ position }) => position?.createRevision === createRevision);
   }
@@ -116,7 +124,7 @@ export class Acquisition implements LocalWaiter {
   }
 
   /** Tells the next waiter of this process that this acquisition ended, or that it must look (docs/spec.md §7.3). */
-  reportEnd(event: WatchEvent = { type: 'unknown' }): void {
+  reportEnd(event: WatchEvent): void {
     this.next?.notify(event);
   }
 
@@ -124,6 +132,6 @@ export class Acquisition implements LocalWaiter {
     this.ended = true;
     this.#lost = true;
     this.hold?.lost.abort(reason);
-    this.reportEnd();
+    this.reportEnd({ type: 'unknown' });
   }
 }

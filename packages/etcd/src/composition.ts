@@ -1,5 +1,6 @@
 import { Acquisitions } from './acquisitions.ts';
-import { Attempts } from './attempts.ts';
+import { Claims } from './claims.ts';
+import { DirectGrants } from './direct-grants.ts';
 import { EtcdPort } from './etcd-port.ts';
 import { HoldRenewer } from './hold-renewer.ts';
 import { HoldWrites } from './hold-writes.ts';
@@ -9,11 +10,14 @@ import { Keys } from './keys.ts';
 import { etcdLayout } from './layout.ts';
 import { LeasePool } from './lease-pool.ts';
 import { LocalHandOffs } from './local-hand-offs.ts';
-import { EtcdLocalWaiters } from './local-waiters.ts';
 import type { CheckedEtcdOptions, EtcdClientSource } from './options.ts';
+import { QueueEntrance } from './queue-entrance.ts';
+import { QueueStatuses } from './queue-statuses.ts';
 import { ResourceStates } from './resource-states.ts';
+import { SharedReads } from './shared-reads.ts';
 import { EtcdWaiterSessions } from './waiter-sessions.ts';
 import { WatchStream } from './watch-stream.ts';
+import { WatchingWaiters } from './watching-waiters.ts';
 
 export type EtcdParts = ReturnType<typeof composeParts>;
 
@@ -32,11 +36,14 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
   // The acquisitions of this process, and the ways into a resource and out of it.
   const acquisitions = new Acquisitions(keys);
   const writes = new HoldWrites(port, leases, sessions);
-  const attempts = new Attempts(port, leases, sessions, acquisitions, writes);
-  const holdings = new Holdings(port, watches, leases, sessions, acquisitions);
+  const direct = new DirectGrants(writes);
+  const statuses = new QueueStatuses(leases, sessions, new SharedReads(port));
+  const claims = new Claims(sessions, writes, statuses);
+  const entrance = new QueueEntrance(sessions, acquisitions, writes, statuses, claims);
+  const holdings = new Holdings(port, watches, leases, sessions, acquisitions, keys);
   const renewer = new HoldRenewer(port, leases, holdings, acquisitions, keys);
   const handOffs = new LocalHandOffs(leases, writes);
-  const waiters = new EtcdLocalWaiters(port, watches, attempts, handOffs, holdings, acquisitions);
+  const waiters = new WatchingWaiters(port, watches, statuses, claims, handOffs, holdings, acquisitions);
   // The only report upwards: the session's heartbeat and loss.
   sessions.reportTo(waiters);
   const states = new ResourceStates(port, keys);
@@ -49,7 +56,8 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
     leases,
     sessions,
     acquisitions,
-    attempts,
+    direct,
+    entrance,
     holdings,
     renewer,
     waiters,

@@ -2,6 +2,7 @@ import type { AcquireRequest, Call } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
 import { viewAmong, entriesAt, isPartial, keysAt } from './txn-responses.ts';
 import { readEnd } from './conditions.ts';
+import { SendCount } from './etcd-port.ts';
 import type { HoldResult, HoldWrites } from './hold-writes.ts';
 import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
@@ -78,11 +79,11 @@ export class EnqueueBatches {
     const acquisitions = newcomers.map(({ acquisition }) => acquisition);
     for (const acquisition of acquisitions) acquisition.session = session;
     const operations = [
-      firstMatching(queueBranches(acquisitions, session, true)),
+      firstMatching(queueBranches(acquisitions, session, true), []),
       readEnd(first.acquisition.range),
       readMarker(session),
     ];
-    const sent = await this.#writes.send(acquisitions, [], operations, call);
+    const sent = await this.#writes.send(acquisitions, [], operations, call, new SendCount());
     if (sent === undefined) {
       // The transaction names only the lease of the session, so the session's lease is the one that is gone.
       this.#sessions.seen(session, undefined);

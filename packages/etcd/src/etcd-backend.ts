@@ -15,13 +15,11 @@ import type {
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
-import type { AttemptOutcome } from './attempts.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
 import { composeParts, type EtcdParts } from './composition.ts';
-import { createdAt, modifiedAt, present, read, remove } from './conditions.ts';
-import { type EtcdEntry, reencode } from './etcd-entry.ts';
+import { present, remove } from './conditions.ts';
 import { isRetryableEtcdError } from './etcd-errors.ts';
 import { checkOptions, clientSource, type EtcdBackendOptions, type EtcdClient } from './options.ts';
-import { entriesAt } from './txn-responses.ts';
 
 const capabilities = {
   tenure: 'lease',
@@ -42,8 +40,6 @@ const CLOSE_MS = 500;
 /** The most locks that one step takes: a server accepts 128 operations in one transaction. */
 const MOST_AT_ONCE = 100;
 const FORCED_AT_ONCE = 60;
-/** The number of tries of a downgrade: each but the first follows another write to the hold. */
-const DOWNGRADE_TRIES = 3;
 
 // setup: import { createLocks } from '@locks/core'; import { etcdBackend } from '@locks/etcd';
 // setup: declare function work(): Promise<void>;
@@ -102,12 +98,13 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
   ): Promise<Attempt> {
     const outcome = await acquisition.serialized(async () => {
       acquisition.assertWanted();
-      if (request.steal === true) return await this.#parts.attempts.steal(acquisition, call);
-      if (request.adopts !== undefined) return await this.#parts.attempts.adopt(acquisition, call);
-      if (enqueue) return await this.#parts.attempts.enqueue(acquisition, call);
-      const grabbed = await this.#parts.attempts.grab([acquisition], call);
-      if ('status' in grabbed) return grabbed;
-      return { status: 'granted', grant: grabbed[0] as Grant } as const;
+      const { direct, entrance } = this.#parts;
+      if (request.steal === true) return await direct.steal(acquisition, call);
+      if (request.adopts !== undefined) return await direct.adopt(acquisition, call);
+      if (enqueue) return await entrance.enter(acquisition, call);
+      const grants = await direct.takeAll([acquisition], call);
+      if ('status' in grants) return grants;
+      return { status: 'granted', grant: grants[0] as Grant } as const;
     });
     return this.#attempted(acquisition, outcome, enqueue && request.steal !== true);
   }
@@ -125,12 +122,12 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
       if (isOver(call)) return undefined;
     }
     const acquisitions = requests.map((request) => this.#parts.acquisitions.open(request, call));
-    const grabbed = await this.#parts.attempts.grab(acquisitions, call);
+    const grants = await this.#parts.direct.takeAll(acquisitions, call);
     for (const acquisition of acquisitions) {
-      if ('status' in grabbed) this.#dismiss(acquisition);
+      if ('status' in grants) this.#dismiss(acquisition);
       else this.#parts.holdings.granted(acquisition);
     }
-    return 'status' in grabbed ? undefined : grabbed;
+    return 'status' in grants ? undefined : grants;
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -158,21 +155,8 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     return succeeded ? 'released' : 'not-held';
   }
 
-  async downgrade({ request }: Grant, call: Call): Promise<RenewalStatus> {
-    const key = this.#keyOf(request);
-    // A hold that changed is read again: it was renewed, or downgraded by an earlier sending of this write whose answer was
-    // lost.
-    for (let tries = 0; tries < DOWNGRADE_TRIES; tries += 1) {
-      const response = await this.#parts.port.run([read({ key })], call);
-      const [own] = entriesAt(response, 0);
-      if (own?.held !== true) return { status: 'lost', reason: 'force-released' };
-      if (own.mode.kind === 'shared' || (await this.#writeShared(key, own, call))) {
-        const hold = this.#parts.acquisitions.get(request.acquisitionId)?.hold;
-        if (hold !== undefined) hold.shared = true;
-        return { status: 'held' };
-      }
-    }
-    return { status: 'unknown', error: new Error('the hold changed each time it was to be downgraded') };
+  async downgrade(grant: Grant, call: Call): Promise<RenewalStatus> {
+    return await this.#parts.holdings.downgrade(grant, call);
   }
 
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
@@ -233,17 +217,6 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
     await this.#closing;
   }
 
-  /** Writes the downgrade if the hold has not changed since it was read; returns whether it was written. */
-  async #writeShared(key: Buffer, own: EtcdEntry, call: Call): Promise<boolean> {
-    const put = { request_put: { key, value: reencode(own, { kind: 'shared' }), ignore_lease: true } };
-    const conditions = [createdAt(key, own.createRevision), modifiedAt(key, own.modRevision)];
-    const { succeeded } = await this.#parts.port.txn(
-      { compare: conditions, success: [put], failure: [] },
-      call,
-    );
-    return succeeded;
-  }
-
   #attempted(acquisition: Acquisition, outcome: AttemptOutcome, enqueued: boolean): Attempt {
     switch (outcome.status) {
       case 'granted':
@@ -255,7 +228,7 @@ class EtcdBackend implements LockBackend<EtcdCapabilities> {
           this.#dismiss(acquisition);
           return { status: 'contended' };
         }
-        this.#parts.waiters.watchBlocker(acquisition, outcome);
+        this.#parts.waiters.blocked(acquisition, outcome);
         return { status: 'contended', retryAfterMs: FALLBACK_MS };
       case 'conflict':
         this.#dismiss(acquisition);

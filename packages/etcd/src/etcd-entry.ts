@@ -1,4 +1,4 @@
-import type { LockMode } from '@locks/core/backend';
+import { holdsAlone, type LockMode } from '@locks/core/backend';
 import type { IKeyValue } from 'etcd3';
 
 /** The key of an acquisition that holds or waits, as the store has it. */
@@ -9,15 +9,15 @@ export interface EtcdEntry {
   readonly mode: LockMode;
   readonly label?: string;
   /** Whether somebody else wrote the key: it belongs to no acquisition. */
-  readonly foreign?: boolean;
+  readonly foreign: boolean;
   /**
    * The token of a hold: the revision of its grant, and its rank among the grants of the same transaction.
    */
   readonly token: bigint;
   /** The position in the queue. */
   readonly createRevision: number;
-  /** The position among the waiters that were queued, or the holds that were granted, in the same transaction. */
-  readonly rank?: number;
+  /** The position among the waiters that were queued, or the holds that were granted, in the same transaction: from 0. */
+  readonly rank: number;
   readonly modRevision: number;
   readonly lease: string;
   /** The time at which the acquisition was granted or queued, on its client's clock: for operators only. */
@@ -26,6 +26,15 @@ export interface EtcdEntry {
 
 /** The part of an entry that says where it is in the queue. `modRevision` changes with a grant or another limit. */
 export type QueuePosition = Pick<EtcdEntry, 'createRevision' | 'rank' | 'modRevision' | 'mode'>;
+
+/** What an entry was when it ended; `unknown`: its value was compacted, or was not read. */
+export type EntryEnd = 'waited' | 'held alone' | 'held with others' | 'unknown';
+
+/** What an entry is that ends now. */
+export function endOf({ held, mode }: Pick<EtcdEntry, 'held' | 'mode'>): EntryEnd {
+  if (!held) return 'waited';
+  return holdsAlone(mode) ? 'held alone' : 'held with others';
+}
 
 interface EntryDetail {
   readonly label?: string | undefined;
@@ -56,7 +65,7 @@ export const TAGS = {
 export const RANKS = 128;
 
 /** The token of a grant: all grants of one transaction have its revision (docs/spec.md §15.8). */
-function tokenAt(revision: string, rank = 0): bigint {
+function tokenAt(revision: string, rank: number): bigint {
   return BigInt(revision) * BigInt(RANKS) + BigInt(rank);
 }
 
@@ -71,24 +80,25 @@ export function permitTag(limit: number): string {
 export interface EntryFields {
   readonly mode: LockMode;
   readonly label?: string | undefined;
-  /** The token; absent if it is that of the write itself. */
-  readonly token?: bigint;
-  readonly rank?: number | undefined;
+  readonly rank: number;
   readonly at?: number;
 }
 
-export function encodeHold(written: EntryFields): Buffer {
-  return encode(holdTag(written.mode), written);
+/** @param token - `undefined`: the token is that of the write itself */
+export function encodeHold(written: EntryFields, token: bigint | undefined): Buffer {
+  return encode(tagOf(written.mode, true), written, token);
 }
 
 export function encodeWaiter(written: EntryFields): Buffer {
-  return encode(waiterTag(written.mode), written);
+  return encode(tagOf(written.mode, false), written, undefined);
 }
 
 /** Encodes an entry again, with another mode or limit. */
 export function reencode(entry: EtcdEntry, mode: LockMode): Buffer {
   const { label, at, token, rank } = entry;
-  return entry.held ? encodeHold({ mode, label, at, token }) : encodeWaiter({ mode, label, at, rank });
+  return entry.held
+    ? encodeHold({ mode, label, at, rank: 0 }, token)
+    : encodeWaiter({ mode, label, at, rank });
 }
 
 export function decodeEntry(kv: IKeyValue): EtcdEntry {
@@ -96,7 +106,7 @@ export function decodeEntry(kv: IKeyValue): EtcdEntry {
   const start = text.indexOf('{');
   const tag = start < 0 ? text : text.slice(0, start);
   const detail = parseDetail(start < 0 ? '' : text.slice(start));
-  const { token, rank } = detail;
+  const { token, rank = 0 } = detail;
   // The label names the whole key, so that an operator finds it: the acquisition id is only the end of the key.
   const foreign = !OWN_TAG.test(tag);
   const label = !foreign ? detail.label : `the foreign key ${kv.key.toString('utf8')}`;
@@ -107,10 +117,10 @@ export function decodeEntry(kv: IKeyValue): EtcdEntry {
     held: !(tag === TAGS.exclusiveWaiter || tag === TAGS.sharedWaiter || /^p\d+w$/.test(tag)),
     mode: modeOf(tag, detail),
     ...(label === undefined ? undefined : { label }),
-    ...(foreign && { foreign }),
+    foreign,
     token: token === undefined ? tokenAt(kv.mod_revision, rank) : BigInt(token),
     createRevision: Number(kv.create_revision),
-    ...(rank === undefined ? undefined : { rank }),
+    rank,
     modRevision: Number(kv.mod_revision),
     lease: String(kv.lease),
     at: detail.at,
@@ -119,7 +129,11 @@ export function decodeEntry(kv: IKeyValue): EtcdEntry {
 
 const SLASH = 0x2f;
 
-function encode(tag: string, { mode, label, token, rank, at = Date.now() }: EntryFields): Buffer {
+function encode(
+  tag: string,
+  { mode, label, rank, at = Date.now() }: EntryFields,
+  token: bigint | undefined,
+): Buffer {
   const weight = mode.kind === 'permit' ? mode.weight : undefined;
   const detail: EntryDetail = {
     label,
@@ -131,27 +145,14 @@ function encode(tag: string, { mode, label, token, rank, at = Date.now() }: Entr
   return Buffer.from(tag + JSON.stringify(detail));
 }
 
-function holdTag(mode: LockMode): string {
+function tagOf(mode: LockMode, held: boolean): string {
   switch (mode.kind) {
     case 'exclusive':
-      return TAGS.exclusiveHold;
+      return held ? TAGS.exclusiveHold : TAGS.exclusiveWaiter;
     case 'shared':
-      return TAGS.sharedHold;
+      return held ? TAGS.sharedHold : TAGS.sharedWaiter;
     case 'permit':
-      return `${permitTag(mode.limit)}h`;
-    default:
-      return mode satisfies never;
-  }
-}
-
-function waiterTag(mode: LockMode): string {
-  switch (mode.kind) {
-    case 'exclusive':
-      return TAGS.exclusiveWaiter;
-    case 'shared':
-      return TAGS.sharedWaiter;
-    case 'permit':
-      return `${permitTag(mode.limit)}w`;
+      return permitTag(mode.limit) + (held ? 'h' : 'w');
     default:
       return mode satisfies never;
   }

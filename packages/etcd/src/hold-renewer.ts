@@ -200,7 +200,7 @@ export class HoldRenewer {
   }
 
   #moved(acquisition: Acquisition, hold: EtcdHold, lease: EtcdLease): void {
-    if (hold.movedTo === lease) delete hold.movedTo;
+    if (hold.movedTo === lease) hold.movedTo = undefined;
     hold.lease = lease;
     if (!acquisition.ended) acquisition.lease = lease;
   }

@@ -3,7 +3,7 @@ import type { IRequestOp, ITxnResponse } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import { type ResourceView, viewOf, termOf } from './txn-responses.ts';
 import type { EtcdEntry } from './etcd-entry.ts';
-import { type EtcdPort, SendCount } from './etcd-port.ts';
+import type { EtcdPort, SendCount } from './etcd-port.ts';
 import { holdOf, keepAliveFor, validityOf } from './lease-validity.ts';
 import { type EtcdLease, foreignLease, type LeasePool } from './lease-pool.ts';
 import { isLeaseGone } from './etcd-errors.ts';
@@ -46,7 +46,7 @@ export class HoldWrites {
     leases: readonly EtcdLease[],
     operations: IRequestOp[],
     call: Call,
-    sends = new SendCount(),
+    sends: SendCount,
   ): Promise<SentWrite | undefined> {
     // An acquisition that was abandoned while its lease or session was fetched must not write: nothing would undo it (docs/spec.md §2.2).
     for (const each of acquisitions) each.assertWanted();
@@ -78,7 +78,7 @@ export class HoldWrites {
     acquisitions: readonly Acquisition[],
     { response, sentAt, renewals }: SentWrite,
     call: Call,
-    first = 1,
+    first: number,
   ): Promise<HoldResult[]> {
     const answers: HoldResult[] = [];
     for (const [index, acquisition] of acquisitions.entries()) {

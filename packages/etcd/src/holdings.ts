@@ -1,9 +1,11 @@
-import type { Call, LossReason } from '@locks/core/backend';
+import { type Call, type Grant, holdsAlone, type LossReason, type RenewalStatus } from '@locks/core/backend';
 import type { Acquisition, EtcdHold } from './acquisition.ts';
 import type { Acquisitions } from './acquisitions.ts';
 import { entriesAt, revisionOf, succeededAt } from './txn-responses.ts';
-import { createdAt, read, remove, when } from './conditions.ts';
+import { createdAt, modifiedAt, read, remove, when } from './conditions.ts';
+import { endOf, reencode } from './etcd-entry.ts';
 import { type EtcdPort, type AnswerLimit, SendCount } from './etcd-port.ts';
+import type { Keys } from './keys.ts';
 import type { LeasePool } from './lease-pool.ts';
 import { KeyRemovals, type Removed } from './key-removals.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
@@ -17,6 +19,8 @@ import { unmarkSteal } from './txn-branches.ts';
 const WATCH_AFTER_MS = 20;
 /** The longest time that the report of a loss waits for its reason. */
 const REASON_MS = 300;
+/** The number of tries of a downgrade: each but the first follows another write to the hold. */
+const DOWNGRADE_TRIES = 3;
 
 /** The locks that this backend holds: watches their keys for losses, and deletes the keys at the end. */
 export class Holdings {
@@ -26,6 +30,7 @@ export class Holdings {
   readonly #leases: LeasePool;
   readonly #sessions: EtcdWaiterSessions;
   readonly #acquisitions: Acquisitions;
+  readonly #keys: Keys;
   #newOnes: { readonly acquisition: Acquisition; readonly from: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -35,6 +40,7 @@ export class Holdings {
     leases: LeasePool,
     sessions: EtcdWaiterSessions,
     acquisitions: Acquisitions,
+    keys: Keys,
   ) {
     this.#port = port;
     this.#removals = new KeyRemovals(port);
@@ -42,6 +48,7 @@ export class Holdings {
     this.#leases = leases;
     this.#sessions = sessions;
     this.#acquisitions = acquisitions;
+    this.#keys = keys;
   }
 
   /** Watches a new hold from now on: its holder learns when the key is deleted, by force, by hand or with its lease. */
@@ -52,7 +59,7 @@ export class Holdings {
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 
-  /** @param handOff - deletes the key of an exclusive hold and grants the next waiter; `undefined` if it wrote nothing */
+  /** @param handOff - deletes the key of a hold that holds alone and grants the next waiter; `undefined` if it wrote nothing */
   async release(
     acquisition: Acquisition,
     call: Call,
@@ -67,12 +74,11 @@ export class Holdings {
       hasUnansweredWrite && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
     const unmark = unmarkSteal(acquisition);
     const isPlain = also.length + unmark.length === 0;
-    const heldAlone = acquisition.request.mode.kind === 'exclusive' && !hold.shared;
-    let end: WatchEvent | undefined;
+    let end: WatchEvent = { type: 'unknown' };
     try {
-      const handed = isPlain && heldAlone ? await handOff(hold, sends) : undefined;
+      const handed = isPlain && holdsAlone(hold.mode) ? await handOff(hold, sends) : undefined;
       const { succeeded, revision } = isPlain
-        ? (handed ?? (await this.#removals.remove(key, call, hold.createRevision, sends)))
+        ? (handed ?? (await this.#removals.remove(key, hold.createRevision, call, sends)))
         : await this.#port
             .txn(
               {
@@ -87,7 +93,7 @@ export class Holdings {
       this.forget(acquisition);
       this.#letGo(acquisition, succeeded && !hasUnansweredWrite && !sends.repeated);
       if (succeeded) {
-        end = this.#watches.deleted(key, revision, heldAlone ? 'held alone' : undefined);
+        end = this.#watches.deleted(key, revision, endOf({ held: true, mode: hold.mode }));
         return 'released';
       }
       // An earlier sending of this release may have deleted the key (docs/spec.md §2.4).
@@ -115,11 +121,33 @@ export class Holdings {
       ]);
       revision = Number(header.revision);
     } else {
-      ({ revision } = await this.#removals.remove(key, limit));
+      ({ revision } = await this.#removals.remove(key, undefined, limit, new SendCount()));
     }
     if (!hasUnansweredWrite) this.#letGo(acquisition, true);
     this.forget(acquisition);
-    acquisition.reportEnd(this.#watches.deleted(key, revision, hold === undefined ? 'waited' : undefined));
+    acquisition.reportEnd(this.#watches.deleted(key, revision, hold === undefined ? 'waited' : 'unknown'));
+  }
+
+  /** Turns an exclusive hold into a shared one, in place. */
+  async downgrade({ request }: Grant, call: Call): Promise<RenewalStatus> {
+    const key = this.#keys.of(request.resource, request.acquisitionId);
+    // A hold that changed is read again: it was renewed, or downgraded by an earlier sending of this write whose answer was
+    // lost.
+    for (let tries = 0; tries < DOWNGRADE_TRIES; tries += 1) {
+      const [own] = entriesAt(await this.#port.run([read({ key })], call), 0);
+      if (own?.held !== true) return { status: 'lost', reason: 'force-released' };
+      const { mode, createRevision, modRevision } = own;
+      const put = { request_put: { key, value: reencode(own, { kind: 'shared' }), ignore_lease: true } };
+      const compare = [createdAt(key, createRevision), modifiedAt(key, modRevision)];
+      const isShared =
+        mode.kind === 'shared' ||
+        (await this.#port.txn({ compare, success: [put], failure: [] }, call)).succeeded;
+      if (!isShared) continue;
+      const hold = this.#acquisitions.get(request.acquisitionId)?.hold;
+      if (hold !== undefined) hold.mode = { kind: 'shared' };
+      return { status: 'held' };
+    }
+    return { status: 'unknown', error: new Error('the hold changed each time it was to be downgraded') };
   }
 
   /** Deletes holds that have not been replaced since they were read. Returns for each whether it was deleted. */
@@ -185,6 +213,7 @@ export class Holdings {
       range: { key: acquisition.key },
       puts: false,
       from,
+      atOnce: false,
       notify: (event) => {
         if (event.type === 'delete') this.#deleted(acquisition);
         else if (event.type === 'unknown') this.#verify(acquisition);

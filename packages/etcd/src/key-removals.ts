@@ -17,7 +17,7 @@ interface Removal {
   readonly key: Buffer;
   readonly createRevision: number | undefined;
   readonly limit: AnswerLimit;
-  readonly sends: SendCount | undefined;
+  readonly sends: SendCount;
   readonly answer: Promise<Removed>;
   readonly resolve: (removed: Removed) => void;
   readonly reject: (error: unknown) => void;
@@ -36,10 +36,15 @@ export class KeyRemovals {
   }
 
   /**
-   * @param createRevision - the key is deleted only if it was created at this revision
+   * @param createRevision - the key is deleted only if it was created at this revision; `undefined`: whenever it was
    * @param sends - counts the sendings; a removal that joins another unsent removal counts none
    */
-  remove(key: Buffer, limit: AnswerLimit, createRevision?: number, sends?: SendCount): Promise<Removed> {
+  remove(
+    key: Buffer,
+    createRevision: number | undefined,
+    limit: AnswerLimit,
+    sends: SendCount,
+  ): Promise<Removed> {
     const id = `${key.toString('latin1')} ${createRevision}`;
     const same = this.#pending.get(id);
     if (same !== undefined) return same.answer;
@@ -74,7 +79,7 @@ export class KeyRemovals {
     this.#sending += 1;
     const sends = new SendCount();
     const count = (): void => {
-      for (const removal of removals) if (removal.sends !== undefined) removal.sends.count = sends.count;
+      for (const removal of removals) removal.sends.count = sends.count;
     };
     try {
       const response = await this.#port.run(removals.map(operationOf), first.limit, sends);

@@ -15,7 +15,7 @@ export interface EtcdLease {
    */
   renewed: { readonly sentAt: number; readonly raftTerm: number };
   /** Whether the lease was revoked, or a revocation is under way. */
-  dropped?: boolean;
+  dropped: boolean;
 }
 
 /** The number of unused leases that are kept; they expire by themselves. */
@@ -82,7 +82,7 @@ export class LeasePool {
     const wantedSeconds = Math.ceil(ttlMs / 1_000);
     const renewed = { sentAt: this.#clock.now(), raftTerm: Number.POSITIVE_INFINITY };
     const { id, ttlSeconds } = await this.#port.leaseGrant(wantedSeconds, call);
-    return { id, wantedSeconds, ttlSeconds, renewed };
+    return { id, wantedSeconds, ttlSeconds, renewed, dropped: false };
   }
 
   /** The time since the last answered renewal was sent. A machine that slept adds its sleep (docs/spec.md §1.1). */
@@ -96,7 +96,7 @@ export class LeasePool {
   }
 
   release(lease: EtcdLease): void {
-    if (lease.dropped === true) return;
+    if (lease.dropped) return;
     if (this.#count >= MOST_IDLE) this.#forgetEnded();
     if (this.#count >= MOST_IDLE) {
       lease.dropped = true;
@@ -167,5 +167,5 @@ export class LeasePool {
 /** A lease that another client was granted, of which nothing is known. */
 export function foreignLease(id: string, seconds: number): EtcdLease {
   const renewed = { sentAt: Number.NEGATIVE_INFINITY, raftTerm: 0 };
-  return { id, wantedSeconds: seconds, ttlSeconds: seconds, renewed };
+  return { id, wantedSeconds: seconds, ttlSeconds: seconds, renewed, dropped: false };
 }

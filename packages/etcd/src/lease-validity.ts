@@ -74,7 +74,8 @@ export function holdOf(
     modRevision: own.modRevision,
     lost,
     lease,
-    shared: own.mode.kind === 'shared',
+    movedTo: undefined,
+    mode: own.mode,
     endsAt: performance.now() + validForMs - (call.now() - validity.countedFrom),
   };
   acquisition.hold = hold;

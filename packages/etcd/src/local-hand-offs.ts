@@ -61,14 +61,14 @@ export class LocalHandOffs {
     if (lease === undefined) return undefined;
     // As long as the hold stands it is the only one, and nobody waits ahead of the waiter next to it (docs/spec.md §11.1). An entry that
     // was deleted has lost its position (§7.1).
-    const claim = when([modifiedAt(key, position.modRevision)], [putHold(waiter, lease)]);
+    const claim = when([modifiedAt(key, position.modRevision)], [putHold(waiter, lease, 0)]);
     const operations = [when([createdAt(held, createRevision)], [remove(held), claim]), read({ key })];
     const sent = await this.#writes.send([waiter], [lease], operations, call, sends);
     if (sent === undefined) return undefined;
     const { response } = sent;
     return {
       removed: { succeeded: succeededAt(response, 0), revision: revisionOf(response) },
-      results: () => this.#writes.readResults([waiter], sent, call),
+      results: () => this.#writes.readResults([waiter], sent, call, 1),
     };
   }
 }

@@ -1,4 +1,4 @@
-import { areInConflict, type LockMode } from '@locks/core/backend';
+import { areInConflict, type Conflict, type LockMode } from '@locks/core/backend';
 import { type EtcdEntry, type QueuePosition, RANKS } from './etcd-entry.ts';
 
 /** Whether an acquisition may be granted, given the entries of its resource. */
@@ -13,10 +13,7 @@ export type EtcdTurn =
 const FREE: EtcdTurn = { status: 'free' };
 
 /** The position in the queue as one number: the revision, and the rank among the entries of it. */
-export function positionOf({
-  createRevision,
-  rank = 0,
-}: Pick<QueuePosition, 'createRevision' | 'rank'>): number {
+export function positionOf({ createRevision, rank }: Pick<QueuePosition, 'createRevision' | 'rank'>): number {
   return createRevision + rank / RANKS;
 }
 
@@ -88,12 +85,10 @@ export class QueueTurns {
   }
 }
 
-/** The turn of an acquisition that is not among the entries, and waits at `position` or would be the last. */
-export function turnOf(entries: readonly EtcdEntry[], mode: LockMode, position?: number): EtcdTurn {
-  const turns = new QueueTurns(entries);
-  if (position === undefined) return turns.ofNewcomer(mode);
+/** The turn of an acquisition that is not among the entries, and waits at `position`. */
+export function turnOf(entries: readonly EtcdEntry[], mode: LockMode, position: number): EtcdTurn {
   const behind = entries.findIndex((entry) => !entry.held && positionOf(entry) >= position);
-  return turns.at(behind < 0 ? entries.length : behind, mode);
+  return new QueueTurns(entries).at(behind < 0 ? entries.length : behind, mode);
 }
 
 /** Holders come first in queue order: if the nearest entry holds, all entries ahead hold. */
@@ -106,7 +101,8 @@ function permitsTakenBy(mode: LockMode): number {
   return mode.kind === 'permit' ? mode.weight : Number.POSITIVE_INFINITY;
 }
 
-/** The mode of an entry that conflicts with `mode` (docs/spec.md §15.7). */
-export function conflictWith(entries: readonly EtcdEntry[], mode: LockMode): LockMode | undefined {
-  return entries.find((entry) => areInConflict(entry.mode, mode))?.mode;
+/** The conflict of a mode with that of an entry, if there is one (docs/spec.md §15.7). */
+export function conflictWith(entries: readonly EtcdEntry[], mode: LockMode): Conflict | undefined {
+  const other = entries.find((entry) => areInConflict(entry.mode, mode));
+  return other && { status: 'conflict', with: other.mode };
 }

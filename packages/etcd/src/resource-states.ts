@@ -12,11 +12,10 @@ import { modifiedAt, read, unchangedSince, when } from './conditions.ts';
 import { decodeEntry, reencode, type EtcdEntry } from './etcd-entry.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { Keys } from './keys.ts';
-import { ChangedMeanwhileError } from './etcd-errors.ts';
 import { inQueueOrder } from './queue-turns.ts';
+import { retryWhileChanging } from './retry-while-changing.ts';
 
 const PAGE = 200;
-const TRIES = 20;
 const MOST_RESIZED = 100;
 
 /** The operators' functions: inspect and list resources, and change the limit of permits. */
@@ -69,9 +68,7 @@ export class ResourceStates {
   async holder(entry: EtcdEntry, call: Call): Promise<Holder> {
     const left = await this.#port.leaseTimeToLive(entry.lease, call);
     return {
-      acquisitionId: entry.acquisitionId,
-      mode: entry.mode,
-      ...labelled(entry),
+      ...named(entry),
       fencingToken: entry.token,
       heldForMs: age(entry),
       // The server rounds the remaining time down to whole seconds: the lease has less than one second more.
@@ -83,8 +80,9 @@ export class ResourceStates {
   async resize(resource: string, limit: number, call: Call): Promise<{ readonly status: 'set' } | Conflict> {
     const range = this.#keys.rangeOf(resource);
     let response = await this.#port.run([read(range)], call);
-    for (let tries = 0; tries < TRIES; tries += 1) {
-      const entries = entriesAt(response, tries === 0 ? 0 : 1);
+    let entries = entriesAt(response, 0);
+    const message = 'The permits changed again and again while their limit was set.';
+    return await retryWhileChanging<{ readonly status: 'set' } | Conflict>(message, async () => {
       const other = entries.find(({ mode }) => mode.kind !== 'permit');
       if (other !== undefined) return { status: 'conflict', with: other.mode };
       if (entries.length > MOST_RESIZED) {
@@ -107,9 +105,9 @@ export class ResourceStates {
         ...entries.map(({ key, modRevision }) => modifiedAt(key, modRevision)),
       ];
       response = await this.#port.run([when(conditions, puts), read(range)], call);
-      if (succeededAt(response, 0)) return { status: 'set' };
-    }
-    throw new ChangedMeanwhileError('The permits changed again and again while their limit was set.');
+      entries = entriesAt(response, 1);
+      return succeededAt(response, 0) ? { status: 'set' } : undefined;
+    });
   }
 
   async #stateOf(resource: string, entries: readonly EtcdEntry[], call: Call): Promise<ResourceState> {
@@ -127,16 +125,11 @@ function withLimit(mode: LockMode, limit: number): LockMode {
 }
 
 function waiterOf(entry: EtcdEntry): Waiter {
-  return {
-    acquisitionId: entry.acquisitionId,
-    mode: entry.mode,
-    ...labelled(entry),
-    waitingForMs: age(entry),
-  };
+  return { ...named(entry), waitingForMs: age(entry) };
 }
 
-function labelled({ label }: EtcdEntry): { label?: string } {
-  return label === undefined ? {} : { label };
+function named({ acquisitionId, mode, label }: EtcdEntry) {
+  return { acquisitionId, mode, ...(label !== undefined && { label }) };
 }
 
 /** The age of an entry by the clocks of two machines: for operators only. */

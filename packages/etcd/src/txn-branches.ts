@@ -17,7 +17,7 @@ import {
 } from './conditions.ts';
 import { encodeHold, encodeWaiter, type EtcdEntry } from './etcd-entry.ts';
 import type { EtcdLease } from './lease-pool.ts';
-import type { EtcdTurn } from './queue-turns.ts';
+import type { KeyRange } from './keys.ts';
 import { type EtcdWaiterSession, sessionStands } from './waiter-session.ts';
 
 /** Writes, and the conditions under which they are correct. */
@@ -27,15 +27,15 @@ export interface TxnBranch {
 }
 
 /** Writes the hold of an acquisition; `rank` tells the grants of one transaction apart. */
-export function putHold({ key, request, position }: Acquisition, lease: EtcdLease, rank = 0): IRequestOp {
+export function putHold({ key, request, position }: Acquisition, lease: EtcdLease, rank: number): IRequestOp {
   // A permit that was queued under another limit is granted under the current one.
-  const value = encodeHold({ mode: position?.mode ?? request.mode, label: request.label, rank });
+  const value = encodeHold({ mode: position?.mode ?? request.mode, label: request.label, rank }, undefined);
   return { request_put: { key, value, lease: lease.id } };
 }
 
 export function holdBranches(acquisition: Acquisition, lease: EtcdLease): TxnBranch[] {
   const { range, request } = acquisition;
-  const writes = [putHold(acquisition, lease)];
+  const writes = [putHold(acquisition, lease, 0)];
   const alone: TxnBranch = { conditions: [nothingIn(range)], writes };
   return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), writes }, alone] : [alone];
 }
@@ -61,10 +61,7 @@ export function queueBranches(
 }
 
 /** The operation that runs the first branch whose conditions hold, or else `otherwise`. */
-export function firstMatching(
-  branches: readonly TxnBranch[],
-  otherwise: readonly IRequestOp[] = [],
-): IRequestOp {
+export function firstMatching(branches: readonly TxnBranch[], otherwise: readonly IRequestOp[]): IRequestOp {
   const [first, ...rest] = branches;
   if (first === undefined) return when([], [...otherwise]);
   return when(
@@ -74,36 +71,54 @@ export function firstMatching(
   );
 }
 
+/** What is known of the queue when an acquisition claims its turn. */
+export type ClaimBasis =
+  /** Nothing is known. */
+  | { readonly type: 'unread' }
+  /** A read has shown that nobody ahead keeps the acquisition from holding. */
+  | { readonly type: 'free' }
+  /** The entry with the key `after`, the nearest ahead, was deleted while it held alone. */
+  | { readonly type: 'next'; readonly after: Buffer };
+
 /**
  * The conditions that make a claim safe whatever was read before; `undefined` if the queue must be read first. Later
- * entries are behind this position, except for a hold that was stolen. `after` is the key of the nearest entry ahead, if
- * that was deleted while it held exclusively.
+ * entries are behind this position, except for a hold that was stolen.
  */
-export function claimConditions(
-  acquisition: Acquisition,
-  turn: EtcdTurn | undefined,
-  after?: Buffer,
-): ICompare[] | undefined {
-  const { key, range, position, request, stealMark } = acquisition;
+export function claimConditions(acquisition: Acquisition, basis: ClaimBasis): ICompare[] | undefined {
+  const { range, key, position, request, stealMark } = acquisition;
   if (position === undefined) return undefined;
   // A grant by an earlier claim, or another limit, would have written the key again.
   const asBefore = modifiedAt(key, position.modRevision);
+  const conditions = [asBefore, ...holdsAllow(range, request.mode)];
   switch (request.mode.kind) {
     case 'exclusive':
-      // No entry was ahead of the exclusive hold, or between the two: only a steal may hold. So the server need not
+      // No entry was ahead of the hold that held alone, or between the two: only a steal may hold. So the server need not
       // compare the whole queue for each hand-off.
-      if (after !== undefined) return [asBefore, absent(after), absent(stealMark)];
+      if (basis.type === 'next') return [asBefore, absent(basis.after), absent(stealMark)];
       // Entries of one batch have the same revision: only a read tells which is first.
-      if (acquisition.mayHaveBatchAhead && turn?.status !== 'free') return undefined;
-      return [asBefore, nothingBefore(range, position.createRevision), onlyWaiters(range)];
+      if (acquisition.mayHaveBatchAhead && basis.type !== 'free') return undefined;
+      return [...conditions, nothingBefore(range, position.createRevision)];
     case 'shared':
-      // No writer waits ahead, and none will: only a steal may hold exclusively.
-      return turn?.status === 'free' ? [asBefore, noExclusiveHold(range)] : undefined;
     case 'permit':
-      // The read can only become stale by a steal, which writes the entries of waiters again.
-      return turn?.status === 'free' ? [asBefore] : undefined;
+      return basis.type === 'free' ? conditions : undefined;
     default:
       return request.mode satisfies never;
+  }
+}
+
+/** The conditions on the holds of a resource under which a waiter may hold too, once a read has shown its turn. */
+export function holdsAllow(range: KeyRange, mode: LockMode): ICompare[] {
+  switch (mode.kind) {
+    case 'exclusive':
+      return [onlyWaiters(range)];
+    case 'shared':
+      // No writer waits ahead, and none will: only a steal may hold exclusively.
+      return [noExclusiveHold(range)];
+    case 'permit':
+      // The read can only become stale by a steal, which writes the entries of waiters again.
+      return [];
+    default:
+      return mode satisfies never;
   }
 }
 

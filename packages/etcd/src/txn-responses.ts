@@ -25,7 +25,7 @@ export function viewAmong(
   entries: readonly EtcdEntry[],
   response: ITxnResponse,
   acquisitionId: string,
-  partial = false,
+  partial: boolean,
 ): ResourceView {
   return {
     partial,
@@ -56,12 +56,12 @@ export function keysAt({ responses }: ITxnResponse, at: number): readonly IKeyVa
   return (responses[at] as IResponseOp).response_range.kvs;
 }
 
-/** Completes a view of which only the own entry was read with the entries of a read inside a nested transaction, if it was run. */
+/** Completes a view of which only the own entry was read with the entries of the `nth` read inside a nested transaction, if it was run. */
 export function withOthers<V extends ResourceView>(
   view: V,
   { responses }: ITxnResponse,
   at: number,
-  nth = 0,
+  nth: number,
 ): V {
   const entries = inQueueOrder((nestedReads(responses[at] as IResponseOp)[nth] ?? []).map(decodeEntry));
   return {

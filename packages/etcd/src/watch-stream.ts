@@ -1,18 +1,12 @@
 import type { IKeyValue, IWatchResponse } from 'etcd3';
-import { decodeEntry } from './etcd-entry.ts';
+import { decodeEntry, endOf, type EntryEnd } from './etcd-entry.ts';
 import { type EtcdPort, hangUp, type WatchDuplex } from './etcd-port.ts';
 import { read } from './conditions.ts';
 import type { KeyRange } from './keys.ts';
 import { keysAt, revisionOf } from './txn-responses.ts';
 
 export type WatchEvent =
-  /** `was` is the deleted entry's kind, if known. */
-  | {
-      readonly type: 'delete';
-      readonly key: Buffer;
-      readonly revision: number;
-      readonly was?: 'waited' | 'held alone' | undefined;
-    }
+  | { readonly type: 'delete'; readonly revision: number; readonly was: EntryEnd }
   | { readonly type: 'put'; readonly kv: IKeyValue; readonly revision: number }
   /** The server no longer has the history since the watch broke: the subscriber must read the key. */
   | { readonly type: 'unknown' };
@@ -27,7 +21,7 @@ export interface WatchRequest {
    * Starts at the present, and reads the key if there were writes since `from`. A server serves watches that start in
    * the past only ten times a second, and sends them nothing until then. Valid for one key, and for deletes only.
    */
-  readonly atOnce?: boolean;
+  readonly atOnce: boolean;
   readonly notify: (event: WatchEvent) => void;
 }
 
@@ -41,9 +35,9 @@ interface Subscription extends WatchRequest {
   /** The revision after the newest event that was reported. */
   next: number;
   /** Set once the watch was requested on some stream: a later stream resumes it. */
-  wasCreated?: boolean;
-  /** The generation of the stream on which the watch starts at the present. */
-  presentOn?: number;
+  wasCreated: boolean;
+  /** The generation of the stream on which the watch starts at the present; `undefined`: on none. */
+  presentOn: number | undefined;
 }
 
 const FIRST_PAUSE_MS = 20;
@@ -73,7 +67,13 @@ export class WatchStream {
 
   watch(request: WatchRequest): Watch {
     this.#lastId += 1;
-    const subscription: Subscription = { ...request, id: this.#lastId, next: request.from };
+    const subscription: Subscription = {
+      ...request,
+      id: this.#lastId,
+      next: request.from,
+      wasCreated: false,
+      presentOn: undefined,
+    };
     this.#subscriptions.set(subscription.id, subscription);
     this.#index(subscription);
     if (this.#stream !== undefined) this.#create(this.#stream, subscription);
@@ -82,8 +82,8 @@ export class WatchStream {
   }
 
   /** Notifies watches of a key that this process deleted, without waiting for the server's event. */
-  deleted(key: Buffer, revision: number, was: 'waited' | 'held alone' | undefined): WatchEvent {
-    const event: WatchEvent = { type: 'delete', key, revision, was };
+  deleted(key: Buffer, revision: number, was: EntryEnd): WatchEvent {
+    const event: WatchEvent = { type: 'delete', revision, was };
     const watching = this.#byKey.get(key.toString('latin1'));
     for (const { notify } of [...(watching ?? [])]) notify(event);
     return event;
@@ -135,7 +135,7 @@ export class WatchStream {
 
   #create(stream: WatchDuplex, subscription: Subscription): void {
     const { id, range, puts, next, atOnce, wasCreated } = subscription;
-    const isPresent = atOnce === true && wasCreated !== true;
+    const isPresent = atOnce && !wasCreated;
     subscription.wasCreated = true;
     if (isPresent) subscription.presentOn = this.#generation;
     stream.write({
@@ -169,7 +169,7 @@ export class WatchStream {
       subscription.next = Math.max(subscription.next, revision + 1);
       subscription.notify(
         type === 'Delete'
-          ? { type: 'delete', key: kv.key, revision, was: wasOf(before) }
+          ? { type: 'delete', revision, was: before ? endOf(decodeEntry(before)) : 'unknown' }
           : { type: 'put', kv, revision },
       );
     }
@@ -182,7 +182,7 @@ export class WatchStream {
     try {
       const response = await this.#port.run([read({ key })], READ_MS);
       if (keysAt(response, 0).length > 0 || this.#subscriptions.get(id) !== subscription) return;
-      notify({ type: 'delete', key, revision: revisionOf(response) });
+      notify({ type: 'delete', revision: revisionOf(response), was: 'unknown' });
     } catch {
       if (this.#subscriptions.get(id) === subscription && this.#forget(subscription))
         notify({ type: 'unknown' });
@@ -232,12 +232,4 @@ export class WatchStream {
     }, this.#pauseMs).unref();
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
   }
-}
-
-/** The kind of an entry before its deletion; unknown if its value was compacted. */
-function wasOf(kv: IKeyValue | null | undefined): 'waited' | 'held alone' | undefined {
-  if (!kv) return undefined;
-  const { held, mode } = decodeEntry(kv);
-  if (!held) return 'waited';
-  return mode.kind === 'exclusive' ? 'held alone' : undefined;
 }

@@ -10,7 +10,7 @@ import {
 } from '../src/etcd-entry.ts';
 import { isFromCurrentLeader } from '../src/lease-validity.ts';
 import { Keys } from '../src/keys.ts';
-import { conflictWith, inQueueOrder, turnOf } from '../src/queue-turns.ts';
+import { conflictWith, inQueueOrder, QueueTurns, turnOf } from '../src/queue-turns.ts';
 
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
@@ -22,6 +22,8 @@ function entry(createRevision: number, held: boolean, mode: LockMode): EtcdEntry
     acquisitionId: `id${createRevision}`,
     held,
     mode,
+    foreign: false,
+    rank: 0,
     token: BigInt(createRevision),
     createRevision,
     modRevision: createRevision,
@@ -30,8 +32,13 @@ function entry(createRevision: number, held: boolean, mode: LockMode): EtcdEntry
   };
 }
 
-const free = (entries: EtcdEntry[], mode: LockMode, position?: number) =>
-  turnOf(inQueueOrder(entries), mode, position).status === 'free';
+/** Without a position it is the turn of a newcomer. */
+function free(unordered: EtcdEntry[], mode: LockMode, position?: number): boolean {
+  const entries = inQueueOrder(unordered);
+  const turn =
+    position === undefined ? new QueueTurns(entries).ofNewcomer(mode) : turnOf(entries, mode, position);
+  return turn.status === 'free';
+}
 
 describe('keys', () => {
   const keys = new Keys('locks/');
@@ -94,7 +101,7 @@ describe('entries', () => {
       version: '1',
       lease: '4',
     };
-    const hold = decodeEntry({ ...kv, value: encodeHold({ mode, label: 'me' }) });
+    const hold = decodeEntry({ ...kv, value: encodeHold({ mode, label: 'me', rank: 0 }, undefined) });
     expect(hold).toMatchObject({
       acquisitionId: 'id',
       held: true,
@@ -103,11 +110,11 @@ describe('entries', () => {
       token: 9n * 128n,
       createRevision: 7,
     });
-    const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode }) });
+    const waiter = decodeEntry({ ...kv, value: encodeWaiter({ mode, rank: 0 }) });
     expect(waiter).toMatchObject({ held: false, mode });
     expect(decodeEntry({ ...kv, mod_revision: '20', value: reencode(hold, mode) }).token).toBe(9n * 128n);
     // Holds that one transaction granted have tokens of their own, below those of the next revision.
-    const ranked = decodeEntry({ ...kv, value: encodeHold({ mode, rank: 127 }) });
+    const ranked = decodeEntry({ ...kv, value: encodeHold({ mode, rank: 127 }, undefined) });
     expect(ranked.token).toBe(10n * 128n - 1n);
   });
 
@@ -123,12 +130,11 @@ describe('entries', () => {
   });
 
   test('values sort as the conditions need it', () => {
-    const tagOf = (value: Buffer) => value.toString();
-    const [e, s] = [tagOf(encodeHold({ mode: exclusive })), tagOf(encodeHold({ mode: shared }))];
-    const [we, ws] = [tagOf(encodeWaiter({ mode: exclusive })), tagOf(encodeWaiter({ mode: shared }))];
-    const p = [encodeHold({ mode: permit(5) }), encodeWaiter({ mode: permit(5) })].map(tagOf);
+    const held = (mode: LockMode) => encodeHold({ mode, rank: 0 }, undefined).toString();
+    const waits = (mode: LockMode) => encodeWaiter({ mode, rank: 0 }).toString();
+    const [e, s, we, ws] = [held(exclusive), held(shared), waits(exclusive), waits(shared)];
     expect([e, s, we, ws].toSorted()).toEqual([e, s, we, ws]);
-    for (const value of p) {
+    for (const value of [held(permit(5)), waits(permit(5))]) {
       expect(value > permitTag(5) && value < `${permitTag(5)}z`).toBe(true);
       expect(value > permitTag(50) || value > `${permitTag(4)}z`).toBe(true);
       expect(value > permitTag(6)).toBe(false);
@@ -172,9 +178,9 @@ describe('turns', () => {
 
   test('different limits and different families of modes are a conflict', () => {
     expect(conflictWith([entry(1, true, permit(5))], permit(5))).toBeUndefined();
-    expect(conflictWith([entry(1, true, permit(5))], permit(6))).toEqual(permit(5));
-    expect(conflictWith([entry(1, true, shared)], permit(6))).toEqual(shared);
-    expect(conflictWith([entry(1, true, permit(5))], exclusive)).toEqual(permit(5));
+    expect(conflictWith([entry(1, true, permit(5))], permit(6))?.with).toEqual(permit(5));
+    expect(conflictWith([entry(1, true, shared)], permit(6))?.with).toEqual(shared);
+    expect(conflictWith([entry(1, true, permit(5))], exclusive)?.with).toEqual(permit(5));
     expect(conflictWith([entry(1, true, shared)], exclusive)).toBeUndefined();
   });
 });

@@ -20,7 +20,7 @@ import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, type RedisGrant } from './grant.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { redisLayout } from './layout.ts';
-import { type EnqueueParams, RedisLocalWaiters } from './local-waiters.ts';
+import { type EnqueueParams, SubscribedWaiters } from './subscribed-waiters.ts';
 import { undoLate } from './login-watch.ts';
 import { limitArgument, shareWeight, weightArgument } from './mode.ts';
 import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
@@ -88,7 +88,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly #port: RedisPort;
   readonly #options: CheckedRedisOptions;
   readonly #layout: StoreLayout;
-  readonly #waiters: RedisLocalWaiters;
+  readonly #waiters: SubscribedWaiters;
   readonly #replicas: Replicas | undefined;
   readonly #releases: RedisRelease;
   readonly #loadFunctions: (() => Promise<void>) | undefined;
@@ -104,7 +104,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     this.#options = options;
     this.#loadFunctions = loadFunctions;
     this.#layout = redisLayout(port, options.prefix);
-    this.#waiters = new RedisLocalWaiters(port, options);
+    this.#waiters = new SubscribedWaiters(port, options);
     this.#replicas = options.minReplicas > 0 ? new Replicas(port, options) : undefined;
     this.#releases = new RedisRelease(port);
     refuseAfterClose(this);

@@ -23,7 +23,7 @@ import {
 import { capabilitiesWith, type RedissonCapabilities } from './capabilities.ts';
 import { decodeHolders } from './holders.ts';
 import { fieldOf, freshLatch, keysOf, type RedissonKeys, refuseSplitName } from './keys.ts';
-import { RedissonLocalWaiters } from './local-waiters.ts';
+import { HintedWaiters } from './hinted-waiters.ts';
 import { type CheckedRedissonOptions, checkOptions, type RedissonBackendOptions } from './options.ts';
 import { Sharding } from './publish-command.ts';
 import { renewAll } from './renewal.ts';
@@ -52,7 +52,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
   readonly #port: RedisPort;
   readonly #options: CheckedRedissonOptions;
   readonly #sharding: Sharding;
-  readonly #waiters: RedissonLocalWaiters;
+  readonly #waiters: HintedWaiters;
 
   constructor(port: RedisPort, options: CheckedRedissonOptions) {
     this.capabilities = capabilitiesWith(options.fencing ? 'volatile' : 'none');
@@ -60,7 +60,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     this.#port = port;
     this.#options = options;
     this.#sharding = new Sharding(port, options);
-    this.#waiters = new RedissonLocalWaiters(port, this.#sharding, options.maxPollMs);
+    this.#waiters = new HintedWaiters(port, this.#sharding, options.maxPollMs);
     refuseAfterClose(this);
   }
 

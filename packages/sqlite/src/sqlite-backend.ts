@@ -20,7 +20,7 @@ import { openLockFile } from './lock-file.ts';
 import { type MachineClock, machineClock } from './machine-clock.ts';
 import { type CheckedSqliteOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
 import { thisClient } from './sqlite-client.ts';
-import { SqliteLocalWaiters } from './sqlite-local-waiters.ts';
+import { PollingWaiters } from './polling-waiters.ts';
 import { Steps } from './steps.ts';
 import { Transactions } from './transactions.ts';
 
@@ -66,7 +66,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   readonly name = 'sqlite';
   readonly capabilities = capabilities;
   readonly #transactions: Transactions;
-  readonly #waiters: SqliteLocalWaiters;
+  readonly #waiters: PollingWaiters;
 
   constructor(options: CheckedSqliteOptions, readClock: () => MachineClock) {
     let clock: MachineClock | undefined;
@@ -76,7 +76,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
       const file = openLockFile(loadSqlite(), options, clock);
       return { file, steps: new Steps(file, client) };
     });
-    this.#waiters = new SqliteLocalWaiters(this.#transactions, options, client);
+    this.#waiters = new PollingWaiters(this.#transactions, options, client);
     refuseAfterClose(this);
   }
 
@@ -92,7 +92,7 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     return this.#transactions.write(
       call,
       (steps) => steps.attemptMany(requests, call),
-      (grants) => grants?.forEach(({ request }) => this.#waiters.left(request)),
+      (grants) => grants?.forEach(({ request }) => this.#waiters.left(request, undefined)),
     );
   }
 
@@ -103,10 +103,10 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
     // The waiter leaves the local waiters first, whatever becomes of the write: the next heartbeat removes an id that nobody
     // waits for.
-    this.#waiters.left(request);
+    this.#waiters.left(request, undefined);
     await this.#freeing(request.resource, call, (steps) => steps.abandon(request));
     // The waiter leaves once more after the write: an attempt in flight may have been committed before it.
-    this.#waiters.left(request);
+    this.#waiters.left(request, undefined);
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
@@ -115,8 +115,10 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
     for (let start = 0; start < items.length; start += RENEW_CHUNK) {
       const chunk = items.slice(start, start + RENEW_CHUNK);
       chunks.push(
-        this.#transactions.write(call, (steps) =>
-          chunk.map(({ grant, ttlMs }) => steps.holds.renew(grant, ttlMs)),
+        this.#transactions.write(
+          call,
+          (steps) => chunk.map(({ grant, ttlMs }) => steps.holds.renew(grant, ttlMs)),
+          () => {},
         ),
       );
     }
@@ -141,7 +143,11 @@ export class SqliteBackend implements LockBackend<SqliteCapabilities> {
 
   async ping(call: Call): Promise<void> {
     // The ping is a write transaction that writes nothing: a file that can only be read gives no locks.
-    await this.#transactions.write(call, () => undefined);
+    await this.#transactions.write(
+      call,
+      () => {},
+      () => {},
+    );
   }
 
   /** Makes the file and its tables, as every first call does; those of slots and results are made by the first call of each. */

@@ -42,27 +42,27 @@ export class Transactions {
   }
 
   /** Runs `step` in a write transaction, and `committed` with its result right after the commit. */
-  write<T>(call: Call, step: (steps: Steps) => T, committed?: (result: T) => void): Promise<T> {
+  write<T>(call: Call, step: (steps: Steps) => T, committed: (result: T) => void): Promise<T> {
     return this.#submit(call, false, step, committed);
   }
 
   /** Runs `step` in a transaction that sees one state of the file and hinders nobody. */
   read<T>(call: Call, step: (steps: Steps) => T): Promise<T> {
-    return this.#submit(call, true, step);
+    return this.#submit(call, true, step, () => {});
   }
 
   #submit<T>(
     call: Call,
     readsOnly: boolean,
     step: (steps: Steps) => T,
-    committed?: (result: T) => void,
+    committed: (result: T) => void,
   ): Promise<T> {
     if (this.#closed) return Promise.reject(closedError('sqlite'));
     return new Promise<T>((resolve, reject) => {
       const run = (steps: Steps): AfterCommit => {
         const result = step(steps);
         return () => {
-          committed?.(result);
+          committed(result);
           resolve(result);
         };
       };

@@ -7,7 +7,7 @@ import {
   type StatementResult,
 } from '../driver/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
-import type { PostgresLocalWaiters } from './local-waiters.ts';
+import type { NotifiedWaiters } from './notified-waiters.ts';
 import { acquireColumns } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import { type AttemptReply, parseAttempt, parseHandOffs, toGrant } from './replies.ts';
@@ -38,7 +38,7 @@ interface PendingAttempt {
 /** The parts of the backend that attempts and releases need. */
 export interface LeaseContext {
   readonly sql: LeaseSql;
-  readonly waiters: PostgresLocalWaiters;
+  readonly waiters: NotifiedWaiters;
   mayBeUncontended(request: AcquireRequest): boolean;
   send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
 }

@@ -25,7 +25,7 @@ import { codeOf } from '../driver/server-error.ts';
 import { AttemptQueues } from './attempt-queues.ts';
 import { inspectResource, listResources } from './inspection.ts';
 import { leaseSql, type LeaseSql } from './lease-sql.ts';
-import { PostgresLocalWaiters } from './local-waiters.ts';
+import { NotifiedWaiters } from './notified-waiters.ts';
 import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import type { CheckedLeaseOptions } from './options.ts';
@@ -61,7 +61,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   readonly capabilities: PostgresLeaseCapabilities<Reach>;
   readonly isClientClosed?: (() => boolean) | undefined;
   readonly #statements: PostgresStatements;
-  readonly #waiters: PostgresLocalWaiters;
+  readonly #waiters: NotifiedWaiters;
   readonly #sql: LeaseSql;
   readonly #settings: CheckedLeaseOptions;
   readonly #attempts: AttemptQueues;
@@ -77,7 +77,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
     this.#settings = settings;
     this.#statements = new PostgresStatements(driver);
     this.#sql = leaseSql(settings.schema);
-    this.#waiters = new PostgresLocalWaiters(this.#statements, settings, (request, call) => {
+    this.#waiters = new NotifiedWaiters(this.#statements, settings, (request, call) => {
       this.#abandons.abandon(request, call).catch(ignore);
     });
     const context = {

@@ -16,7 +16,7 @@ interface RedissonWaiter extends LocalWaiter {
  * The waiters of this process. A waiter is known from before its attempt is sent, so that a message which overtakes the answer is not
  * lost, until its wait ends: its next attempt has another id.
  */
-export class RedissonLocalWaiters {
+export class HintedWaiters {
   readonly #waiters: LocalWaiters<RedissonWaiter>;
   readonly #channels: LockChannels;
 

@@ -18,7 +18,7 @@ const GIVEN_UP_MS = 15_000;
 const LISTENER = '@locks/postgres listener';
 
 /** All acquisitions of this backend that wait for a lock, and how a hand-off finds its waiter. */
-export class PostgresLocalWaiters implements WaiterRegistry {
+export class NotifiedWaiters implements WaiterRegistry {
   /** The name by which the store knows this backend. */
   readonly client = randomBytes(9).toString('base64url');
   readonly known = new LocalWaiters<PostgresWaiter>({

@@ -36,7 +36,7 @@ export interface EnqueueParams {
  *
  * `forget` ends each of them.
  */
-export class RedisLocalWaiters implements CheckEvents {
+export class SubscribedWaiters implements CheckEvents {
   readonly subscription: Subscription;
   readonly heartbeat: RedisWaiterHeartbeat;
   readonly #port: RedisPort;

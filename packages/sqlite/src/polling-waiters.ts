@@ -17,7 +17,7 @@ const CHEAP_POLL_MS = 2;
  * The waiters of one backend object and the one poller that reads the file for all of them. Waiters whose turn comes by
  * what this process does itself are served in the same transaction, without the poller.
  */
-export class SqliteLocalWaiters {
+export class PollingWaiters {
   readonly #transactions: Transactions;
   readonly #maxPollMs: number;
   readonly #wakeFile: WakeFile;
@@ -55,7 +55,7 @@ export class SqliteLocalWaiters {
 
   /** Records a committed attempt. */
   attempted(request: AcquireRequest, enqueue: boolean, call: Call, outcome: Attempt): void {
-    if (outcome.status === 'granted') this.left(request);
+    if (outcome.status === 'granted') this.left(request, undefined);
     else if (outcome.status === 'contended' && enqueue) this.#register(request, call);
     // The attempt may have removed the waiters of processes that ended.
     this.#changed(request.resource);
@@ -68,8 +68,12 @@ export class SqliteLocalWaiters {
     return this.#waiters.awaitTurn(request, call);
   }
 
-  /** The acquisition no longer waits: it was granted or given up. */
-  left(request: AcquireRequest, grant?: Grant): void {
+  /**
+   * The acquisition no longer waits: it was granted or given up.
+   *
+   * @param grant - for its pending `awaitTurn`, if that granted it
+   */
+  left(request: AcquireRequest, grant: Grant | undefined): void {
     this.#waiters.remove(request, grant);
     this.#changed(request.resource);
   }
@@ -195,7 +199,7 @@ export class SqliteLocalWaiters {
     const gone = new Set(this.#strangers);
     for (const { request } of this.#waiters.silentFor(CLIENT_ALIVE_MS)) {
       gone.add(request.acquisitionId);
-      this.left(request);
+      this.left(request, undefined);
     }
     this.#transactions
       .write(
