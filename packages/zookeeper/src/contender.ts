@@ -1,16 +1,15 @@
 import type { LossReason } from '@locks/core';
-import type { AcquireRequest } from '@locks/core/backend';
-import { type ChildList, hasCode, type NodeContent } from './client-port.ts';
+import { type AcquireRequest, holdsAlone } from '@locks/core/backend';
+import { hasCode } from './client-port.ts';
 import type { ZookeeperQueue } from './zookeeper-queue.ts';
-import { sharedNameOf, parseLockNode, type LockNode, lockNodePrefix } from './node-names.ts';
+import { createLockNode, tokenBetween } from './lock-node-creation.ts';
+import { type LockNode, modeOf, parseLockNode, sharedNameOf } from './node-names.ts';
 import type { ResourceNodes } from './resource-nodes.ts';
 import { decodeNodeData, encodeNodeData } from './lock-node-data.ts';
 import { expired, type SessionMember, type ZookeeperSession } from './zookeeper-session.ts';
 
 /** The number of times that an acquisition may find the resource's node deleted before it fails. */
 const TRIES = 10;
-
-type Settled<T> = { readonly value: T } | { readonly error: unknown };
 
 /** One acquisition that holds or waits: its node, and the known state of that node. */
 export class Contender implements SessionMember {
@@ -150,23 +149,17 @@ export class Contender implements SessionMember {
     if (node === undefined || this.lost.signal.aborted) return false;
     if (node.kind === 's') return true;
     const name = sharedNameOf(node);
-    const { label } = this.request;
-    const data = encodeNodeData({
-      ...(label !== undefined && { label }),
-      ...(this.#token !== undefined && { token: this.#token }),
-    });
+    const data = encodeNodeData({ label: this.request.label, token: this.#token });
     this.#downgrading = true;
     this.#maybeShared = true;
     try {
-      const [made, removed] = await Promise.all([
-        settled(
-          this.#session.ask(() => this.#session.port.create(`${this.parent}/${name}`, data, 'ephemeral')),
-        ),
-        settled(this.#session.remove(`${this.parent}/${node.name}`)),
+      const [made, removed] = await Promise.allSettled([
+        this.#session.ask(() => this.#session.port.create(`${this.parent}/${name}`, data, 'ephemeral')),
+        this.#session.remove(`${this.parent}/${node.name}`),
       ]);
-      if ('error' in removed) throw removed.error;
-      const madeBefore = 'error' in made && hasCode(made.error, 'NODE_EXISTS');
-      if ('error' in made && !madeBefore) throw made.error;
+      if (removed.status === 'rejected') throw removed.reason;
+      const madeBefore = made.status === 'rejected' && hasCode(made.reason, 'NODE_EXISTS');
+      if (made.status === 'rejected' && !madeBefore) throw made.reason;
       this.#becomeShared({ ...node, name, kind: 's' });
       // Somebody else deleted the old node before: the hold was lost, and must not come back.
       if (!removed.value && !madeBefore) {
@@ -205,7 +198,7 @@ export class Contender implements SessionMember {
     const removing = this.#session.limited(() =>
       isUnclear() ? this.#session.deleteNodes(acquisitionId, this.parent) : this.#session.remove(this.path),
     );
-    if (node?.kind === 'x' && this.granted && !isUnclear()) {
+    if (node !== undefined && holdsAlone(modeOf(node)) && this.granted && !isUnclear()) {
       this.#endOfHold = { name: node.name, isDeleted: removing.catch(() => false) };
     }
     const removed = await removing;
@@ -240,38 +233,27 @@ export class Contender implements SessionMember {
   async #enter(): Promise<ZookeeperQueue> {
     for (let tries = 1; ; tries += 1) {
       if (this.abandoned) throw expired();
-      const { request } = this;
-      const { port } = this.#session;
-      const prefix = `${this.parent}/${lockNodePrefix(request.mode, request.acquisitionId)}`;
-      const data = encodeNodeData(request.label === undefined ? {} : { label: request.label });
       const sentAt = this.#session.now();
-      // The requests are sent together and answered in order: one round trip creates the node and then lists the queue.
-      const parent = this.#resourceNodes.isMade(this.parent)
-        ? undefined
-        : this.#session.ask(() => port.create(this.parent, Buffer.alloc(0), 'persistent'));
-      const [madeParent, before, made, listed] = await Promise.all([
-        settled(parent ?? Promise.resolve(undefined)),
-        settled(this.#session.ask(() => port.read(this.parent))),
-        settled(this.#session.ask(() => port.create(prefix, data, 'ephemeral-sequential'))),
-        settled(this.#session.queueOfTurn(this.parent)),
-      ]);
-      if ('value' in made) {
+      const isParentMade = this.#resourceNodes.isMade(this.parent);
+      const answers = await createLockNode(this.#session, this.parent, this.request, isParentMade);
+      const [madeParent, before, made, listed] = answers;
+      if (made.status === 'fulfilled') {
         this.#session.proven(sentAt);
         this.#resourceNodes.made(this.parent);
         this.#node = parseLockNode(made.value.slice(this.parent.length + 1));
-        if ('error' in listed) throw listed.error;
+        if (listed.status === 'rejected') throw listed.reason;
         const { list, queue } = listed.value;
-        this.#token = 'value' in before ? tokenBetween(before.value, list) : undefined;
+        this.#token = before.status === 'fulfilled' ? tokenBetween(before.value, list) : undefined;
         return queue;
       }
       // After a lost reply the next attempt finds out by the name whether there is a node (docs/spec.md §2.2).
-      this.#uncertain = hasCode(made.error, 'CONNECTION_LOSS', 'SESSION_EXPIRED');
-      if (!hasCode(made.error, 'NO_NODE') || tries === TRIES) throw made.error;
+      this.#uncertain = hasCode(made.reason, 'CONNECTION_LOSS', 'SESSION_EXPIRED');
+      if (!hasCode(made.reason, 'NO_NODE') || tries === TRIES) throw made.reason;
       this.#resourceNodes.unmade(this.parent);
+      const refusal: unknown = madeParent.status === 'rejected' ? madeParent.reason : undefined;
       // The parent is missing because this client may not create it.
-      if ('error' in madeParent && hasCode(madeParent.error, 'NO_AUTH')) throw madeParent.error;
-      if ('error' in madeParent && hasCode(madeParent.error, 'NO_NODE'))
-        await this.#resourceNodes.makeRoot(this.#session);
+      if (hasCode(refusal, 'NO_AUTH')) throw refusal;
+      if (hasCode(refusal, 'NO_NODE')) await this.#resourceNodes.makeRoot(this.#session);
     }
   }
 
@@ -302,19 +284,4 @@ export class Contender implements SessionMember {
     this.#token = undefined;
     this.blocker = undefined;
   }
-}
-
-/**
- * The token of a node that was created between two reads of its parent. If the children changed only once, the last
- * change is that node, and no further request is needed. Otherwise the node must be read.
- */
-function tokenBetween(before: NodeContent, after: ChildList): bigint | undefined {
-  return after.cversion === ((before.cversion + 1) | 0) ? after.pzxid : undefined;
-}
-
-function settled<T>(work: Promise<T>): Promise<Settled<T>> {
-  return work.then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  );
 }

@@ -2,9 +2,9 @@ import type { NodeContent } from './client-port.ts';
 
 /** The data of an acquisition's node: JSON, for operators and for `inspect`. */
 export interface LockNodeData {
-  readonly label?: string;
-  /** The token of a hold that was downgraded, since its node is a new one. */
-  readonly token?: bigint;
+  readonly label: string | undefined;
+  /** The token of a hold that was downgraded, since its node is a new one; `undefined`: the id of the transaction that creates the node. */
+  readonly token: bigint | undefined;
 }
 
 export function encodeNodeData({ label, token }: LockNodeData): Buffer {

@@ -31,11 +31,20 @@ export function sharedNameOf({ name }: LockNode): string {
   return `s${name.slice(1)}`;
 }
 
-export function kindOf({ kind }: LockMode): LockNodeKind {
-  return kind === 'exclusive' ? 'x' : 's';
+function kindOf({ kind }: LockMode): LockNodeKind {
+  switch (kind) {
+    case 'exclusive':
+      return 'x';
+    case 'shared':
+      return 's';
+    case 'permit':
+      throw new Error('ZooKeeper has no permits.');
+    default:
+      return kind satisfies never;
+  }
 }
 
-export function modeOf(kind: LockNodeKind): LockMode {
+export function modeOf({ kind }: LockNode): LockMode {
   return kind === 'x' ? { kind: 'exclusive' } : { kind: 'shared' };
 }
 

@@ -53,7 +53,7 @@ export class ResourceNodes {
     parent.users -= 1;
     if (parent.users > 0) return;
     parent.idleSince = performance.now();
-    this.#sweeper ??= setInterval(() => void this.#sweep(), this.#idleTtlMs / 2).unref();
+    this.#sweeper ??= setInterval(() => void this.#sweep(this.#idleTtlMs), this.#idleTtlMs / 2).unref();
   }
 
   isMade(path: string): boolean {
@@ -88,7 +88,7 @@ export class ResourceNodes {
     await this.#sweep(0);
   }
 
-  async #sweep(idleMs = this.#idleTtlMs): Promise<void> {
+  async #sweep(idleMs: number): Promise<void> {
     const session = this.#session();
     const since = performance.now() - idleMs;
     const idle = [...this.#nodes].filter(([, { users, idleSince }]) => users <= 0 && idleSince <= since);

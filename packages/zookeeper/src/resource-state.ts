@@ -1,6 +1,5 @@
 import type { Holder, ResourceState, Waiter } from '@locks/core';
 import type { InspectOptions } from '@locks/core/backend';
-import type { NodeContent } from './client-port.ts';
 import { modeOf, type LockNode } from './node-names.ts';
 import { decodeNodeData } from './lock-node-data.ts';
 import type { ZookeeperSession } from './zookeeper-session.ts';
@@ -33,16 +32,8 @@ export async function holderAt(
   parent: string,
   node: LockNode,
 ): Promise<Holder | undefined> {
-  const content = await session.read(`${parent}/${node.name}`);
-  if (content === undefined) return undefined;
-  const { label, token } = decodeNodeData(content);
-  return {
-    acquisitionId: node.acquisitionId,
-    mode: modeOf(node.kind),
-    ...(label !== undefined && { label }),
-    fencingToken: token,
-    heldForMs: ageOf(content),
-  };
+  const read = await readAcquisition(session, parent, node);
+  return read && { ...read.named, fencingToken: read.token, heldForMs: read.ageMs };
 }
 
 async function waiterAt(
@@ -50,18 +41,19 @@ async function waiterAt(
   parent: string,
   node: LockNode,
 ): Promise<Waiter | undefined> {
-  const content = await session.read(`${parent}/${node.name}`);
-  if (content === undefined) return undefined;
-  const { label } = decodeNodeData(content);
-  return {
-    acquisitionId: node.acquisitionId,
-    mode: modeOf(node.kind),
-    ...(label !== undefined && { label }),
-    waitingForMs: ageOf(content),
-  };
+  const read = await readAcquisition(session, parent, node);
+  return read && { ...read.named, waitingForMs: read.ageMs };
 }
 
-/** The age of a node by the clocks of client and server: for operators only. */
-function ageOf({ createdAt }: NodeContent): number {
-  return Math.max(0, Date.now() - createdAt);
+async function readAcquisition(session: ZookeeperSession, parent: string, node: LockNode) {
+  const content = await session.read(`${parent}/${node.name}`);
+  if (content === undefined) return undefined;
+  const { label, token } = decodeNodeData(content);
+  const { acquisitionId } = node;
+  return {
+    named: { acquisitionId, mode: modeOf(node), ...(label !== undefined && { label }) },
+    token,
+    // The age by the clocks of client and server: for operators only.
+    ageMs: Math.max(0, Date.now() - content.createdAt),
+  };
 }

@@ -10,7 +10,6 @@ import {
   type RenewalStatus,
   type RenewItem,
   type StoreLayout,
-  TurnWait,
   withTimeLimit,
 } from '@locks/core/backend';
 import { capabilities, type ZooKeeperCapabilities } from './capabilities.ts';
@@ -20,6 +19,7 @@ import type { CheckedZookeeperOptions } from './options.ts';
 import { zookeeperLayout } from './layout.ts';
 import { ResourceNodes } from './resource-nodes.ts';
 import { Contender } from './contender.ts';
+import { nodeChanged } from './node-changed.ts';
 import { holderAt, stateOf } from './resource-state.ts';
 import { expired, type ZookeeperSession } from './zookeeper-session.ts';
 import { type ZookeeperClientSource, ZookeeperSessions } from './zookeeper-sessions.ts';
@@ -283,24 +283,4 @@ function lossOf({ lost, session }: Grant): RenewalStatus {
   const expired = session !== undefined && session.validUntil() === Number.NEGATIVE_INFINITY;
   const reported = lost?.reason as LossReason | undefined;
   return { status: 'lost', reason: reported ?? (expired ? 'session-lost' : 'force-released') };
-}
-
-/** Waits until a node changes; resolves to `false` if the call ended before. */
-async function nodeChanged(session: ZookeeperSession, path: string, call: Call): Promise<boolean> {
-  const wait = new TurnWait();
-  let isChanged = false;
-  const changed = (): void => {
-    isChanged = true;
-    wait.end();
-  };
-  const ended = wait.begin(call);
-  if (wait.call === undefined) return false;
-  try {
-    if ((await session.watches.add(path, changed)) === undefined) return true;
-    await ended;
-    return isChanged;
-  } finally {
-    wait.end();
-    session.watches.drop(path, changed);
-  }
 }
