@@ -32,15 +32,17 @@ export function toMode(row: SqliteRow): LockMode {
   return kind === 'permit' ? { kind, weight: Number(row.weight), limit: Number(row.permits) } : { kind };
 }
 
-function labelled(row: SqliteRow): { label?: string } {
-  return typeof row.label === 'string' ? { label: row.label } : {};
+function named(row: SqliteRow) {
+  return {
+    acquisitionId: String(row.acquisition_id),
+    mode: toMode(row),
+    ...(typeof row.label === 'string' && { label: row.label }),
+  };
 }
 
 export function toHolder(row: SqliteRow, now: number): Holder {
   return {
-    acquisitionId: String(row.acquisition_id),
-    mode: toMode(row),
-    ...labelled(row),
+    ...named(row),
     fencingToken: tokenOf(row),
     heldForMs: Math.max(0, (now - Number(row.granted_at)) / 1000),
     expiresInMs: (Number(row.expires_at) - now) / 1000,
@@ -49,9 +51,7 @@ export function toHolder(row: SqliteRow, now: number): Holder {
 
 export function toWaiter(row: SqliteRow, now: number): Waiter {
   return {
-    acquisitionId: String(row.acquisition_id),
-    mode: toMode(row),
-    ...labelled(row),
+    ...named(row),
     waitingForMs: Math.max(0, (now - Number(row.enqueued_at)) / 1000),
   };
 }

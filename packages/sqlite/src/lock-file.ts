@@ -117,7 +117,7 @@ function refuseReadOnlyFile(path: string): void {
 
 /** Returns whether the file is ours, or empty and so may become ours, as of one moment: another process may be making it. */
 function identify(db: DatabaseSync, path: string): 'ours' | 'empty' {
-  return inTransaction(db, () => checkIdentity(db, path), 'BEGIN');
+  return inTransaction(db, 'BEGIN', () => checkIdentity(db, path));
 }
 
 function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
@@ -147,7 +147,7 @@ function checkIdentity(db: DatabaseSync, path: string): 'ours' | 'empty' {
 /** Creates the schema, before the switch to WAL, so that the main file's header identifies it from the first commit on. */
 function createSchema(db: DatabaseSync, path: string): void {
   if (identify(db, path) === 'ours') return;
-  inTransaction(db, () => {
+  inTransaction(db, 'BEGIN IMMEDIATE', () => {
     // The file is checked again under the lock: another process may have made it meanwhile.
     if (checkIdentity(db, path) === 'ours') return;
     db.exec(sql.schema1);
@@ -171,7 +171,7 @@ function adoptBoot(db: DatabaseSync, realPath: string, clock: MachineClock): voi
   };
   const readBoot = db.prepare('SELECT boot FROM state');
   if (readBoot.get()?.boot === clock.boot && clock.bootIsExact) return;
-  inTransaction(db, () => {
+  inTransaction(db, 'BEGIN IMMEDIATE', () => {
     const boot = readBoot.get()?.boot;
     if (boot !== clock.boot) {
       db.exec('DELETE FROM holds; DELETE FROM waiters');
@@ -186,7 +186,7 @@ function adoptBoot(db: DatabaseSync, realPath: string, clock: MachineClock): voi
   });
 }
 
-function inTransaction<T>(db: DatabaseSync, work: () => T, begin = 'BEGIN IMMEDIATE'): T {
+function inTransaction<T>(db: DatabaseSync, begin: 'BEGIN' | 'BEGIN IMMEDIATE', work: () => T): T {
   db.exec(begin);
   try {
     const result = work();

@@ -4,6 +4,7 @@ import {
   Capacity,
   type Grant,
   type Holder,
+  holdsAlone,
   type LockMode,
   type RenewalStatus,
 } from '@locks/core/backend';
@@ -25,8 +26,8 @@ export interface LiveHolds {
 }
 
 export interface ResourceHolds {
-  /** The live holds; absent: nobody holds the resource. */
-  readonly live?: LiveHolds;
+  /** The live holds; `undefined`: nobody holds the resource. */
+  readonly live: LiveHolds | undefined;
   /** Whether there may be rows of expired holds. */
   readonly hasExpired: boolean;
 }
@@ -38,7 +39,7 @@ export interface HoldsSummary extends LiveHolds {
   readonly endsAt: number;
 }
 
-const NO_HOLDS: ResourceHolds = { hasExpired: false };
+const NO_HOLDS: ResourceHolds = { live: undefined, hasExpired: false };
 
 /** The holds in the file. Every method runs inside a transaction that the caller has begun. */
 export class SqliteHolds {
@@ -55,8 +56,7 @@ export class SqliteHolds {
     const mode = toMode(row);
     // One share represents all shares, so that many readers do not slow each other down. Expired rows beside it are swept.
     if (row.live && mode.kind !== 'permit') return { live: { mode, used: 0, row }, hasExpired: false };
-    const live = this.summarize(resource, now);
-    return live === undefined ? { hasExpired: true } : { live, hasExpired: true };
+    return { live: this.summarize(resource, now), hasExpired: true };
   }
 
   summarize(resource: Uint8Array, now: number): HoldsSummary | undefined {
@@ -74,7 +74,7 @@ export class SqliteHolds {
     { mode, row }: LiveHolds,
   ): SqliteRow | undefined {
     if (row.acquisition_id === acquisitionId) return row;
-    if (mode.kind === 'exclusive') return undefined;
+    if (holdsAlone(mode)) return undefined;
     return this.#file.statements.ownHold.get(resource, acquisitionId, now);
   }
 
@@ -132,9 +132,9 @@ export class SqliteHolds {
     const end = found?.own_end;
     if (typeof end === 'number') return { status: 'lost', reason: end < 0 ? 'taken-over' : 'expired' };
     // Shares and permits live beside other holds, which therefore have not replaced them.
-    const { kind } = request.mode;
+    const { mode } = request;
     const other = typeof found?.other === 'number' ? toMode({ kind: found.other }).kind : undefined;
-    const taken = other !== undefined && (other !== kind || kind === 'exclusive');
+    const taken = other !== undefined && (other !== mode.kind || holdsAlone(mode));
     return { status: 'lost', reason: taken ? 'taken-over' : 'force-released' };
   }
 

@@ -5,6 +5,7 @@ import {
   type Call,
   type Conflict,
   type Grant,
+  holdsAlone,
   type InspectOptions,
   type LockMode,
   type ResourceState,
@@ -48,7 +49,8 @@ interface Fits {
   readonly mode: LockMode;
   readonly from: 'outside' | 'queue';
   readonly hasExpired: boolean;
-  readonly steals?: true;
+  /** Whether the holds that there are end in the same transaction. */
+  readonly steals: boolean;
 }
 
 /** The steps of the protocol. Each runs inside a transaction that the caller has begun, at once and to its end. */
@@ -110,7 +112,10 @@ export class Steps {
     const hold = live && this.holds.own(resource, acquisitionId, now, live);
     if (hold !== undefined) return { status: 'held', hold };
     if (request.adopts !== undefined) {
-      const isHeld = live?.mode.kind === 'exclusive' && this.holds.own(resource, request.adopts, now, live);
+      const isHeld =
+        live !== undefined &&
+        holdsAlone(live.mode) &&
+        this.holds.own(resource, request.adopts, now, live) !== undefined;
       return isHeld
         ? { status: 'fits', mode, from: 'outside', hasExpired, steals: true }
         : { status: 'contended' };
@@ -125,10 +130,12 @@ export class Steps {
     }
     if (request.steal) return { status: 'fits', mode, from: 'queue', hasExpired, steals: true };
     const ready = turns.ready.find((row) => row.acquisition_id === acquisitionId);
-    if (ready !== undefined) return { status: 'fits', mode: toMode(ready), from: 'queue', hasExpired };
+    if (ready !== undefined)
+      return { status: 'fits', mode: toMode(ready), from: 'queue', hasExpired, steals: false };
     const nobodyWaits = turns.ready.length === 0 && turns.blocked === undefined;
     // A newcomer never overtakes a live queue (docs/spec.md §7.4), whatever capacity is left.
-    if (nobodyWaits && capacity.take(mode)) return { status: 'fits', mode, from: 'outside', hasExpired };
+    if (nobodyWaits && capacity.take(mode))
+      return { status: 'fits', mode, from: 'outside', hasExpired, steals: false };
     return { status: 'contended' };
   }
 
@@ -165,9 +172,8 @@ export class Steps {
         others.push(row);
         continue;
       }
-      grants.push(
-        this.#enter(waiting, bytes, { status: 'fits', mode: toMode(row), from: 'queue', hasExpired }),
-      );
+      const fits: Fits = { status: 'fits', mode: toMode(row), from: 'queue', hasExpired, steals: false };
+      grants.push(this.#enter(waiting, bytes, fits));
     }
     // A step that grants something without having freed it was woken by one that woke the others too.
     if (isFreed || grants.length === 0) for (const row of others) this.queue.wake(row);
@@ -216,7 +222,7 @@ export class Steps {
     const now = this.#file.clock.nowMicros();
     const live = this.holds.summarize(bytes, now);
     const changesInMs = live === undefined ? Infinity : (live.endsAt - now) / 1000;
-    if (live?.mode.kind === 'exclusive') {
+    if (live !== undefined && holdsAlone(live.mode)) {
       return { ready: [], hasEnded: false, changesInMs, mark: String(live.row.acquisition_id) };
     }
     const { ready, blocked } = this.queue.readTurns(bytes, now, capacityBeside(live));
