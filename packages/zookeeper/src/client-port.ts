@@ -20,7 +20,7 @@ export interface ClientPort {
   remove(path: string): Promise<void>;
   children(path: string): Promise<ChildList>;
   /** Calls `changed` once, when the node is changed or deleted after this read. */
-  read(path: string, changed?: () => void): Promise<NodeContent>;
+  read(path: string, changed: (() => void) | undefined): Promise<NodeContent>;
   /** Drops the connection, or the attempt to connect, and tries the next server with the same session. */
   tryNextServer?(): void;
   /** Whether there is another server to try. */

@@ -19,7 +19,7 @@ export function createLockNode(
   const data = encodeNodeData({ label, token: undefined });
   return Promise.allSettled([
     isParentMade ? undefined : session.ask(() => port.create(parent, Buffer.alloc(0), 'persistent')),
-    session.ask(() => port.read(parent)),
+    session.ask(() => port.read(parent, undefined)),
     session.ask(() => port.create(prefix, data, 'ephemeral-sequential')),
     session.queueOfTurn(parent),
   ]);

@@ -94,7 +94,7 @@ export class NativeClientPort implements ClientPort {
     );
   }
 
-  read(path: string, changed?: () => void): Promise<NodeContent> {
+  read(path: string, changed: (() => void) | undefined): Promise<NodeContent> {
     return this.#call(`read ${path}`, (done: Done<NodeContent>) => {
       const answer = (
         rc: number,

@@ -112,7 +112,7 @@ export class NodeClientPort implements ClientPort {
     });
   }
 
-  read(path: string, changed?: () => void): Promise<NodeContent> {
+  read(path: string, changed: (() => void) | undefined): Promise<NodeContent> {
     return this.#call(`read ${path}`, (done: Done<NodeContent>) => {
       const answer = (error: Failure, data: Buffer | undefined, stat: NodeStat): void => {
         if (error) done(error);

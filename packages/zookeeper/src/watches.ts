@@ -41,7 +41,7 @@ export class Watches {
   async verify(): Promise<void> {
     await Promise.all(
       [...this.#active.keys()].map(async (path) => {
-        const content = await ifPresent(this.#read(path)).catch(() => 'unknown');
+        const content = await ifPresent(this.#read(path, undefined)).catch(() => 'unknown');
         if (content === undefined) this.#fire(path);
       }),
     );

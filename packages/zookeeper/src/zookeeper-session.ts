@@ -155,7 +155,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
 
   /** Reads a node; `undefined` if there is none. */
   async read(path: string): Promise<NodeContent | undefined> {
-    return await ifPresent(this.ask(() => this.port.read(path)));
+    return await ifPresent(this.ask(() => this.port.read(path, undefined)));
   }
 
   /** Deletes nodes at the end of a hold or wait, when its turn has come: a bounded number at once. */
