@@ -64,20 +64,25 @@ class InProcessBackend implements MemoryBackend {
     const countedFrom = call.now();
     const attempted = this.#store.acquire(request, enqueue);
     if (attempted.status !== 'granted') return Promise.resolve(attempted);
-    return Promise.resolve({ status: 'granted', grant: grantOf(request, attempted, countedFrom) });
+    const { hold, left } = attempted;
+    return Promise.resolve({ status: 'granted', grant: grantOf(request, hold, left, countedFrom) });
   }
 
   attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const countedFrom = call.now();
     const granted = this.#store.acquireMany(requests);
-    return Promise.resolve(granted?.map(([request, each]) => grantOf(request, each, countedFrom)));
+    return Promise.resolve(
+      granted?.map(([request, { hold, left }]) => grantOf(request, hold, left, countedFrom)),
+    );
   }
 
   awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
     const wait = new TurnWait();
     const turn = wait.begin(call);
     // Store and waiter share a process and a moment: the lease starts now.
-    const isQueued = this.#store.listen(request, (hold) => wait.end(grantOf(request, { hold }, call.now())));
+    const isQueued = this.#store.listen(request, (hold) =>
+      wait.end(grantOf(request, hold, undefined, call.now())),
+    );
     // The lock was handed off between the attempt and this call: another attempt gets it.
     if (!isQueued) wait.end();
     return turn;
@@ -153,13 +158,14 @@ class InProcessBackend implements MemoryBackend {
   }
 }
 
-/** Makes a grant. `left`: the rest of a lease that an earlier attempt with the same id was granted. */
+/** @param left - the rest of a lease that an earlier attempt with the same id was granted; `undefined`: the lease is new */
 function grantOf(
   request: AcquireRequest,
-  { hold, left }: { readonly hold: HoldRecord; readonly left?: number },
+  { token }: HoldRecord,
+  left: number | undefined,
   countedFrom: number,
 ): Grant {
-  const grant = { request, fencingToken: BigInt(hold.token), countedFrom };
+  const grant = { request, fencingToken: BigInt(token), countedFrom };
   return left === undefined ? grant : { ...grant, validForMs: left };
 }
 
