@@ -22,6 +22,9 @@ const REASON_MS = 300;
 /** The number of tries of a downgrade: each but the first follows another write to the hold. */
 const DOWNGRADE_TRIES = 3;
 
+/** Deletes the key of a hold that holds alone, and grants the next waiter; `undefined` if it wrote nothing. */
+type HandOff = (hold: EtcdHold, sends: SendCount) => Promise<Removed | undefined>;
+
 /** The locks that this backend holds: watches their keys for losses, and deletes the keys at the end. */
 export class Holdings {
   readonly #port: EtcdPort;
@@ -59,37 +62,19 @@ export class Holdings {
     this.#timer ??= setTimeout(() => this.#watchNewOnes(), WATCH_AFTER_MS).unref();
   }
 
-  /** @param handOff - deletes the key of a hold that holds alone and grants the next waiter; `undefined` if it wrote nothing */
   async release(
     acquisition: Acquisition,
     call: Call,
-    handOff: (hold: EtcdHold, sends: SendCount) => Promise<Removed | undefined>,
+    handOff: HandOff,
   ): Promise<'released' | 'not-held' | 'unknown'> {
-    const { hold, key, session, hasUnansweredWrite } = acquisition;
+    const { hold, key, hasUnansweredWrite } = acquisition;
     acquisition.ended = true;
     acquisition.holdWatch?.stop();
     if (hold === undefined) return 'not-held';
     const sends = new SendCount();
-    const also =
-      hasUnansweredWrite && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
-    const unmark = unmarkSteal(acquisition);
-    const isPlain = also.length + unmark.length === 0;
     let end: WatchEvent = { type: 'unknown' };
     try {
-      const handed = isPlain && holdsAlone(hold.mode) ? await handOff(hold, sends) : undefined;
-      const { succeeded, revision } = isPlain
-        ? (handed ?? (await this.#removals.remove(key, hold.createRevision, call, sends)))
-        : await this.#port
-            .txn(
-              {
-                compare: [createdAt(key, hold.createRevision)],
-                success: [remove(key), ...unmark, ...also],
-                failure: also,
-              },
-              call,
-              sends,
-            )
-            .then((response) => ({ succeeded: response.succeeded, revision: revisionOf(response) }));
+      const { succeeded, revision } = await this.#endHold(acquisition, hold, call, sends, handOff);
       this.forget(acquisition);
       this.#letGo(acquisition, succeeded && !hasUnansweredWrite && !sends.repeated);
       if (succeeded) {
@@ -102,6 +87,28 @@ export class Holdings {
       acquisition.releases += sends.count;
       acquisition.reportEnd(end);
     }
+  }
+
+  /** Deletes the key of a hold, with the mark of its steal, and refuses its requests to queue that are still under way. */
+  async #endHold(
+    acquisition: Acquisition,
+    hold: EtcdHold,
+    call: Call,
+    sends: SendCount,
+    handOff: HandOff,
+  ): Promise<Removed> {
+    const { key, session, hasUnansweredWrite } = acquisition;
+    const unmark = unmarkSteal(acquisition);
+    const refuse =
+      hasUnansweredWrite && session !== undefined ? [this.#sessions.refuseUnanswered(session)] : [];
+    if (unmark.length + refuse.length === 0) {
+      const handed = holdsAlone(hold.mode) ? await handOff(hold, sends) : undefined;
+      return handed ?? (await this.#removals.remove(key, hold.createRevision, call, sends));
+    }
+    const compare = [createdAt(key, hold.createRevision)];
+    const success = [remove(key), ...unmark, ...refuse];
+    const response = await this.#port.txn({ compare, success, failure: refuse }, call, sends);
+    return { succeeded: response.succeeded, revision: revisionOf(response) };
   }
 
   /** Ensures that the acquisition neither holds nor waits, even if one of its requests is still in flight. */

@@ -99,6 +99,7 @@ describe('a hand-off within one process', () => {
     const turn = backend.awaitTurn(writer, callFor(10_000));
     await sleep(50);
     await backend.release(second, call);
+    expect(await Promise.race([turn, sleep(300)])).toBeUndefined();
     expect(await holdersOf(backend, name)).toEqual([first.request.acquisitionId]);
     await backend.release(first, call);
     expect(await turn).toBeDefined();
