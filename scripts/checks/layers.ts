@@ -61,7 +61,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{composition,text-store}.ts'],
     [
       '{watching-waiters,blocker-watches,queue-checks,reaction-to,local-hand-offs,holdings,hold-renewer,resource-states}.ts',
-      '{queue-entrance,claims,direct-grants,queue-statuses,attempt-outcome,retry-while-changing,enqueue-batches,shared-reads}.ts',
+      '{queue-entrance,claims,direct-grants,attempt-outcome,enqueue-batches,shared-reads}.ts',
     ],
     ['{acquisitions,acquisition,hold-writes,txn-branches,key-removals}.ts', '{waiter-session,lease}*.ts'],
     ['{keep-alive-stream,watch-stream,layout}.ts'],

@@ -1,27 +1,35 @@
 import type { Call, Grant } from '@locks/core/backend';
 import type { ICompare } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
-import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { AttemptOutcome, Blocked, NotQueued, QueueStatus } from './attempt-outcome.ts';
 import { modifiedAt, read, when } from './conditions.ts';
-import { SendCount } from './etcd-port.ts';
+import { retryWhileChanging } from './etcd-errors.ts';
+import { type EtcdPort, SendCount } from './etcd-port.ts';
 import type { HoldResult, HoldWrites } from './hold-writes.ts';
-import { positionOf, turnOf } from './queue-turns.ts';
-import type { QueueStatuses } from './queue-statuses.ts';
-import { retryWhileChanging } from './retry-while-changing.ts';
+import type { LeasePool } from './lease-pool.ts';
+import { type EtcdTurn, positionOf, type QueueTurns, turnOf } from './queue-turns.ts';
+import { SharedReads } from './shared-reads.ts';
 import { type ClaimBasis, claimConditions, holdsAllow, putHold } from './txn-branches.ts';
 import { withOthers } from './txn-responses.ts';
 import type { EtcdWaiterSessions } from './waiter-sessions.ts';
 
-/** Turns entries of the queue into holds, under conditions that do not trust what was read. */
+type BlockedTurn = Extract<EtcdTurn, { status: 'blocked' }>;
+
+/**
+ * What becomes of queued acquisitions: their entries turn into holds, under conditions that do not trust what was read, or else the
+ * position is recorded, and the lease that was reserved for the grant is returned.
+ */
 export class Claims {
+  readonly #leases: LeasePool;
   readonly #sessions: EtcdWaiterSessions;
   readonly #writes: HoldWrites;
-  readonly #statuses: QueueStatuses;
+  readonly #reads: SharedReads;
 
-  constructor(sessions: EtcdWaiterSessions, writes: HoldWrites, statuses: QueueStatuses) {
+  constructor(port: EtcdPort, leases: LeasePool, sessions: EtcdWaiterSessions, writes: HoldWrites) {
+    this.#leases = leases;
     this.#sessions = sessions;
     this.#writes = writes;
-    this.#statuses = statuses;
+    this.#reads = new SharedReads(port);
   }
 
   /** Grants a queued acquisition if its turn has come. */
@@ -34,7 +42,7 @@ export class Claims {
       // Only the first claim relies on the end of the hold ahead: it fails if another acquisition has stolen the resource since.
       if (known.type === 'next') known = { type: 'unread' };
       if (conditions === undefined) {
-        const status = await this.#statuses.read(acquisition, call);
+        const status = await this.#readStatus(acquisition, call);
         if (status.status !== 'free') return status;
         known = { type: 'free' };
         return undefined;
@@ -42,11 +50,11 @@ export class Claims {
       const answer = await this.#send(acquisition, conditions, call);
       if (answer === undefined) return undefined;
       const { own, others, revision, grant } = answer;
-      if (own === undefined) return this.#statuses.notQueued(acquisition);
+      if (own === undefined) return this.#notQueued(acquisition);
       if (own.held) return grant && { status: 'granted', grant };
       this.#sessions.queued(acquisition, own);
       const turn = turnOf(others, own.mode, positionOf(own));
-      if (turn.status === 'blocked') return this.#statuses.blocked(acquisition, turn, revision, call);
+      if (turn.status === 'blocked') return this.blocked(acquisition, turn, revision, call);
       known = { type: 'free' };
       return undefined;
     });
@@ -109,5 +117,54 @@ export class Claims {
     if (sent === undefined) return undefined;
     const [answer] = await this.#writes.readResults([acquisition], sent, call, 1);
     return answer && withOthers(answer, sent.response, 0, 0);
+  }
+
+  /** Reads the status of a queued acquisition from the store. */
+  async #readStatus(acquisition: Acquisition, call: Call): Promise<QueueStatus> {
+    const { turns, revision } = await this.#reads.of(acquisition, call);
+    acquisition.assertWanted();
+    const status = this.statusOf(acquisition, turns, revision, call);
+    if (status.status === 'blocked') this.#returnLease(acquisition);
+    return status;
+  }
+
+  /** The status by an answer that may be older than a grant whose keep-alive is under way: the reserved lease stays reserved. */
+  statusOf(acquisition: Acquisition, turns: QueueTurns, revision: number, call: Call): QueueStatus {
+    const own = turns.entryOf(acquisition.request.acquisitionId);
+    if (own === undefined) return this.#notQueued(acquisition);
+    // An unanswered claim had succeeded: the next claim finds the hold and makes its grant.
+    if (own.held) return { status: 'free' };
+    this.#sessions.queued(acquisition, own);
+    const turn = turns.of(own);
+    return turn.status === 'free' ? turn : this.#behind(turn, acquisition, revision, call);
+  }
+
+  /** The status by the answer to the acquisition's own attempt. */
+  blocked(acquisition: Acquisition, turn: BlockedTurn, revision: number, call: Call): Blocked {
+    this.#returnLease(acquisition);
+    return this.#behind(turn, acquisition, revision, call);
+  }
+
+  #notQueued(acquisition: Acquisition): NotQueued {
+    this.#sessions.dequeued(acquisition);
+    acquisition.reportEnd({ type: 'unknown' });
+    return { status: 'not-queued' };
+  }
+
+  #behind(
+    { nearest, byHolders }: BlockedTurn,
+    { lease, request }: Acquisition,
+    revision: number,
+    call: Call,
+  ): Blocked {
+    if (lease === undefined && byHolders) this.#leases.prepare(request.ttlMs, call);
+    return { status: 'blocked', nearest, blockerUnread: false, revision };
+  }
+
+  /** A waiter may wait longer than a lease lasts: the next acquisition uses the lease. */
+  #returnLease(acquisition: Acquisition): void {
+    if (acquisition.lease === undefined || acquisition.hasUnansweredWrite) return;
+    this.#leases.release(acquisition.lease);
+    acquisition.lease = undefined;
   }
 }

@@ -12,9 +12,7 @@ import { LeasePool } from './lease-pool.ts';
 import { LocalHandOffs } from './local-hand-offs.ts';
 import type { CheckedEtcdOptions, EtcdClientSource } from './options.ts';
 import { QueueEntrance } from './queue-entrance.ts';
-import { QueueStatuses } from './queue-statuses.ts';
 import { ResourceStates } from './resource-states.ts';
-import { SharedReads } from './shared-reads.ts';
 import { EtcdWaiterSessions } from './waiter-sessions.ts';
 import { WatchStream } from './watch-stream.ts';
 import { WatchingWaiters } from './watching-waiters.ts';
@@ -37,13 +35,12 @@ export function composeParts(source: EtcdClientSource, options: CheckedEtcdOptio
   const acquisitions = new Acquisitions(keys);
   const writes = new HoldWrites(port, leases, sessions);
   const direct = new DirectGrants(writes);
-  const statuses = new QueueStatuses(leases, sessions, new SharedReads(port));
-  const claims = new Claims(sessions, writes, statuses);
-  const entrance = new QueueEntrance(sessions, acquisitions, writes, statuses, claims);
+  const claims = new Claims(port, leases, sessions, writes);
+  const entrance = new QueueEntrance(sessions, acquisitions, writes, claims);
   const holdings = new Holdings(port, watches, leases, sessions, acquisitions, keys);
   const renewer = new HoldRenewer(port, leases, holdings, acquisitions, keys);
   const handOffs = new LocalHandOffs(leases, writes);
-  const waiters = new WatchingWaiters(port, watches, statuses, claims, handOffs, holdings, acquisitions);
+  const waiters = new WatchingWaiters(port, watches, claims, handOffs, holdings, acquisitions);
   // The only report upwards: the session's heartbeat and loss.
   sessions.reportTo(waiters);
   const states = new ResourceStates(port, keys);

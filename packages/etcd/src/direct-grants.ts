@@ -3,11 +3,11 @@ import type { ICompare, IRequestOp } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
 import type { AttemptOutcome, Blocked } from './attempt-outcome.ts';
 import { absent, exclusiveHold, nothingIn, read, remove, unchangedSince, when } from './conditions.ts';
+import { retryWhileChanging } from './etcd-errors.ts';
 import { SendCount } from './etcd-port.ts';
 import type { HoldWrites } from './hold-writes.ts';
 import type { EtcdLease } from './lease-pool.ts';
 import { conflictWith, QueueTurns } from './queue-turns.ts';
-import { retryWhileChanging } from './retry-while-changing.ts';
 import { endedBySteal, isAheadOfQueue, markSteal, putHold } from './txn-branches.ts';
 import { type ResourceView, withOthers } from './txn-responses.ts';
 

@@ -18,6 +18,22 @@ export class ChangedMeanwhileError extends Error {
   override readonly name = 'ChangedMeanwhileError';
 }
 
+/** The number of tries of a write that depends on an earlier read, before the whole step fails. */
+const TRIES = 20;
+
+/**
+ * Repeats a step until it has a result: `undefined` says that the store changed between its read and its write.
+ *
+ * @param message - of the error after the last try
+ */
+export async function retryWhileChanging<T>(message: string, step: () => Promise<T | undefined>): Promise<T> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const result = await step();
+    if (result !== undefined) return result;
+  }
+  throw new ChangedMeanwhileError(message);
+}
+
 // Streams fail with gRPC's own codes: cancelled, unknown, deadline, aborted, internal, unavailable.
 const RETRYABLE_CODES = new Set([1, 2, 4, 10, 13, 14]);
 

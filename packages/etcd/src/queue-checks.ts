@@ -5,7 +5,6 @@ import type { AttemptOutcome } from './attempt-outcome.ts';
 import type { Claims } from './claims.ts';
 import { read, readHead } from './conditions.ts';
 import type { EtcdPort } from './etcd-port.ts';
-import type { QueueStatuses } from './queue-statuses.ts';
 import { positionOf, QueueTurns } from './queue-turns.ts';
 import type { ClaimBasis } from './txn-branches.ts';
 import { headAt, revisionOf } from './txn-responses.ts';
@@ -34,7 +33,6 @@ export interface CheckListener {
 /** Checks of the waiters of this process: reads their queues, and grants those whose turn has come. */
 export class QueueChecks {
   readonly #port: EtcdPort;
-  readonly #statuses: QueueStatuses;
   readonly #claims: Claims;
   readonly #acquisitions: Acquisitions;
   readonly #listener: CheckListener;
@@ -44,15 +42,8 @@ export class QueueChecks {
   #scheduled: NodeJS.Immediate | NodeJS.Timeout | undefined;
   #checking = false;
 
-  constructor(
-    port: EtcdPort,
-    statuses: QueueStatuses,
-    claims: Claims,
-    acquisitions: Acquisitions,
-    listener: CheckListener,
-  ) {
+  constructor(port: EtcdPort, claims: Claims, acquisitions: Acquisitions, listener: CheckListener) {
     this.#port = port;
-    this.#statuses = statuses;
     this.#claims = claims;
     this.#acquisitions = acquisitions;
     this.#listener = listener;
@@ -150,7 +141,7 @@ export class QueueChecks {
       // A waiter beyond the head is blocked; those ahead of it will wake it.
       if (isHead && turns.entryOf(member.request.acquisitionId) === undefined) continue;
       const { kind } = member.request.mode;
-      const status = this.#statuses.of(member, turns, revision, call);
+      const status = this.#claims.statusOf(member, turns, revision, call);
       switch (status.status) {
         case 'free':
           if (kind === 'shared' || (kind === 'permit' && !isHead)) together.push(member);

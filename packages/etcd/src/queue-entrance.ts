@@ -6,12 +6,11 @@ import type { Claims } from './claims.ts';
 import { read } from './conditions.ts';
 import { EnqueueBatches } from './enqueue-batches.ts';
 import type { EtcdEntry } from './etcd-entry.ts';
+import { retryWhileChanging } from './etcd-errors.ts';
 import { SendCount } from './etcd-port.ts';
 import type { HoldResult, HoldWrites } from './hold-writes.ts';
 import type { EtcdLease } from './lease-pool.ts';
 import { conflictWith, positionOf, turnOf } from './queue-turns.ts';
-import type { QueueStatuses } from './queue-statuses.ts';
-import { retryWhileChanging } from './retry-while-changing.ts';
 import { firstMatching, holdBranches, queueBranches } from './txn-branches.ts';
 import { keysAt, withOthers } from './txn-responses.ts';
 import { type EtcdWaiterSession, readMarker } from './waiter-session.ts';
@@ -22,21 +21,13 @@ export class QueueEntrance {
   readonly #sessions: EtcdWaiterSessions;
   readonly #acquisitions: Acquisitions;
   readonly #writes: HoldWrites;
-  readonly #statuses: QueueStatuses;
   readonly #claims: Claims;
   readonly #batches: EnqueueBatches;
 
-  constructor(
-    sessions: EtcdWaiterSessions,
-    acquisitions: Acquisitions,
-    writes: HoldWrites,
-    statuses: QueueStatuses,
-    claims: Claims,
-  ) {
+  constructor(sessions: EtcdWaiterSessions, acquisitions: Acquisitions, writes: HoldWrites, claims: Claims) {
     this.#sessions = sessions;
     this.#acquisitions = acquisitions;
     this.#writes = writes;
-    this.#statuses = statuses;
     this.#claims = claims;
     this.#batches = new EnqueueBatches(sessions, writes);
   }
@@ -76,7 +67,7 @@ export class QueueEntrance {
     if (session !== undefined) acquisition.session = session;
     const turn = turnOf(others, own.mode, positionOf(own));
     // A blocker that was read at the end of the queue blocks whatever is ahead of it.
-    if (turn.status === 'blocked') return this.#statuses.blocked(acquisition, turn, revision, call);
+    if (turn.status === 'blocked') return this.#claims.blocked(acquisition, turn, revision, call);
     const [nearest] = partial ? others.slice(-1) : [];
     // One shared read finds the writer that readers behind other readers wait for.
     return nearest && { status: 'blocked', nearest, blockerUnread: true, revision };

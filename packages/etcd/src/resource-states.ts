@@ -10,10 +10,10 @@ import type {
 import { entriesAt, keysAt, revisionOf, succeededAt } from './txn-responses.ts';
 import { modifiedAt, read, unchangedSince, when } from './conditions.ts';
 import { decodeEntry, reencode, type EtcdEntry } from './etcd-entry.ts';
+import { retryWhileChanging } from './etcd-errors.ts';
 import type { EtcdPort } from './etcd-port.ts';
 import type { Keys } from './keys.ts';
 import { inQueueOrder } from './queue-turns.ts';
-import { retryWhileChanging } from './retry-while-changing.ts';
 
 const PAGE = 200;
 const MOST_RESIZED = 100;

@@ -8,7 +8,6 @@ import type { EtcdPort } from './etcd-port.ts';
 import type { Holdings } from './holdings.ts';
 import type { LocalHandOffs } from './local-hand-offs.ts';
 import { ownCall, QueueChecks } from './queue-checks.ts';
-import type { QueueStatuses } from './queue-statuses.ts';
 import type { ClaimBasis } from './txn-branches.ts';
 import type { WaiterSessionListener } from './waiter-sessions.ts';
 import type { WatchStream } from './watch-stream.ts';
@@ -33,7 +32,6 @@ export class WatchingWaiters implements WaiterSessionListener {
   constructor(
     port: EtcdPort,
     watches: WatchStream,
-    statuses: QueueStatuses,
     claims: Claims,
     handOffs: LocalHandOffs,
     holdings: Holdings,
@@ -45,7 +43,7 @@ export class WatchingWaiters implements WaiterSessionListener {
     this.#holdings = holdings;
     this.#acquisitions = acquisitions;
     const claim = (acquisition: Acquisition, basis: ClaimBasis): void => this.#claim(acquisition, basis);
-    this.#checks = new QueueChecks(port, statuses, claims, acquisitions, {
+    this.#checks = new QueueChecks(port, claims, acquisitions, {
       claim,
       finish: (acquisition, outcome) => this.#finish(acquisition, outcome),
     });
