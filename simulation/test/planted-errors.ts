@@ -92,7 +92,7 @@ const inScripts = [
     ["if released then redis.call('DEL', KEYS[1]) end", '', 'an abandoned hold stays', 22],
   ),
   ...inScript('check', [
-    'hand_off(lock, token, queue, reply_address, mark, true) or {}',
+    "hand_off(lock, token, queue, reply_address, mark, 'checked', true) or {}",
     '{}',
     'a check does not serve a free lock',
   ]),
@@ -103,8 +103,8 @@ const inScripts = [
     20,
   ]),
   ...inScript('force-release', [
-    'ipairs(hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], mark) or {})',
-    'ipairs({})',
+    "hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[1], mark, 'ended') or",
+    '',
     'a forced release serves nobody',
     373,
   ]),
@@ -115,12 +115,8 @@ const inScripts = [
   ]),
   ...inScript(
     'release',
-    ["if found ~= ARGV[1] .. '|+' then return 0 end", '', 'a release ends the hold of another', 43],
-    [
-      'return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or share',
-      'return share',
-      'a release serves nobody',
-    ],
+    ["if found ~= ARGV[1] .. '|+' then return 'not-held' end", '', 'a release ends the hold of another', 43],
+    ["hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark, 'released')", 'false', 'a release serves nobody'],
   ),
   ...inScript('renew', ['start == own and', '', 'a renewal renews the hold of another', 34]),
   ...inScript('renew-shares', [
@@ -129,8 +125,8 @@ const inScripts = [
     'the ends of renewed shares are not noted',
   ]),
   ...inScript('resize', [
-    'hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or {}',
-    '{}',
+    "hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark, 'set') or",
+    '',
     'a resize lets nobody in',
     48,
   ]),

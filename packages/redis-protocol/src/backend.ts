@@ -156,7 +156,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         if (!this.#isEvictionChecked && !this.#port.isPolled) void warnOfEviction(this.#port);
         this.#isEvictionChecked = true;
         return { status: 'contended' };
-      case 'full':
+      case 'reached-max-waiters':
         return { status: this.#waiters.onRefused(request) ? 'contended' : 'full' };
       case 'conflict':
         // The limit may have been changed for all waiters, this one among them.
@@ -175,24 +175,23 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     keys: ResourceKeys,
     enqueueParams: EnqueueParams | undefined,
   ): RedisCommand {
-    const { acquisitionId, label = '', maxWaiters, mode, steal, ttlMs } = request;
-    const takes = steal ? 'steal' : request.adopts;
+    const { acquisitionId, adopts, label = '', maxWaiters, mode, steal, ttlMs } = request;
     const { lock, token, queue } = keys;
-    let enqueue = '';
-    if (enqueueParams !== undefined) {
-      const refreshed = enqueueParams.isQueueRefreshed ? '+' : '';
-      const aliveMs = CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs;
-      const limit = maxWaiters === undefined ? '' : `/${maxWaiters}`;
-      enqueue = `${refreshed}${aliveMs}${limit}|${enqueueParams.replyAddress}`;
-    }
     const { sha1 } = scripts.acquire;
-    const isPlain = mode.kind === 'exclusive' && takes === undefined;
+    const isPlain = mode.kind === 'exclusive' && !steal && adopts === undefined;
     const command: [string, ...string[]] = ['EVALSHA', sha1, isPlain ? '3' : '4', lock, token, queue];
     if (!isPlain) command.push(holdersKey(keys));
     command.push(acquisitionId, String(ttlMs), label);
-    if (!isPlain) command.push(enqueue, limitArgument(mode), weightArgument(mode));
-    else if (enqueue !== '') command.push(enqueue);
-    if (takes !== undefined) command.push(takes);
+    if (enqueueParams !== undefined) {
+      const { isQueueRefreshed, replyAddress } = enqueueParams;
+      command.push(replyAddress, String(CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs));
+      // Arguments at the end that say nothing are left out.
+      if (!isPlain || isQueueRefreshed || maxWaiters !== undefined) command.push(String(maxWaiters ?? ''));
+      if (!isPlain || isQueueRefreshed) command.push(isQueueRefreshed ? 'refreshed' : '');
+    } else if (!isPlain) command.push('', '', '', '');
+    if (!isPlain) command.push(limitArgument(mode), weightArgument(mode));
+    if (steal) command.push('steal');
+    else if (adopts !== undefined) command.push('adopt', adopts);
     return command;
   }
 

@@ -10,7 +10,7 @@ import {
 } from '@locks/core/backend';
 import { channel } from 'node:diagnostics_channel';
 import type { RedisPort } from './port.ts';
-import { namingUnexpectedReply, tokenIn } from './reply-shape.ts';
+import { namingUnexpectedReply, partsOf, tokenIn, UnexpectedReplyError } from './reply-shape.ts';
 import { runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
@@ -25,8 +25,6 @@ export interface FencedSetOptions {
   readonly fenceTtlMs?: number;
 }
 
-/** The reply of the script in place of a newer token. */
-const WRITTEN = 1n;
 const rejectedChannel = channel('locks:fence-rejected');
 const spanMs = wholeNumber(1, Number.MAX_SAFE_INTEGER, 'milliseconds');
 const spanOrKeep: OptionReader<number | 'keep'> = (value, what) =>
@@ -62,9 +60,9 @@ export async function fencedSetThrough(
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];
   const newest = await namingUnexpectedReply('fencedSet()', port.name, async () =>
-    tokenIn(await runScript(port, scripts.fencedSet, [prefixed, fence], args)),
+    newerTokenIn(await runScript(port, scripts.fencedSet, [prefixed, fence], args)),
   );
-  if (newest === WRITTEN) return;
+  if (newest === undefined) return;
   const event = { backend: port.name, target: key, token };
   rejectedChannel.publish(event satisfies LockEvents['locks:fence-rejected']);
   throw new LockError(
@@ -73,6 +71,19 @@ export async function fencedSetThrough(
       'Another holder has the lock by now, or had it since.',
     { backend: port.name, reason: 'taken-over' },
   );
+}
+
+/** The newer token in the reply of the script; `undefined`: the value was written. */
+function newerTokenIn(reply: unknown): bigint | undefined {
+  const [word, newest] = partsOf(reply);
+  switch (word) {
+    case 'written':
+      return undefined;
+    case 'refused':
+      return tokenIn(newest);
+    default:
+      throw new UnexpectedReplyError(reply);
+  }
 }
 
 /** The part of a key that chooses its slot in a cluster: the text between the first braces, if there is some. */

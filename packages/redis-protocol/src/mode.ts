@@ -25,7 +25,7 @@ export function limitArgument(mode: LockMode): string {
 }
 
 /** The mode for the limit in a script's reply, which is below that of readers for exclusive. */
-export function modeOfLimit(limit: number, weight = 1): LockMode {
+export function modeOfLimit(limit: number, weight: number): LockMode {
   if (limit < READER_LIMIT) return { kind: 'exclusive' };
   return limit === READER_LIMIT ? { kind: 'shared' } : { kind: 'permit', limit, weight };
 }

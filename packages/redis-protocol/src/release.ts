@@ -70,7 +70,7 @@ export class RedisRelease {
   async releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
     const holders = holdersKey(keys);
     const ended = share === undefined ? 0 : wholeIn(await this.#port.send(holders, ['HDEL', holders, id]));
-    const released = await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]);
-    return decodeRelease(wholeIn(released) || ended);
+    const reply = decodeRelease(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
+    return ended > 0 ? RELEASED : reply;
   }
 }

@@ -1,6 +1,7 @@
 import type { Holder, LockMode, ResourceState, RenewalStatus, Waiter } from '@locks/core/backend';
+import { renewalReplies } from './generated/scripts.ts';
 import { modeOfLimit } from './mode.ts';
-import { listIn, tokenIn, wholeIn } from './reply-shape.ts';
+import { listIn, partsOf, tokenIn, UnexpectedReplyError, wholeIn } from './reply-shape.ts';
 import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
 
 // Decodes the replies and messages of the scripts. The header of each script in `scripts` shows how they are encoded. Each decoder
@@ -30,7 +31,7 @@ export type RedisAttemptReply = WithHandOffs &
         readonly endsInMs: number;
       }
     | { readonly status: 'conflict'; readonly with: LockMode }
-    | { readonly status: 'contended' | 'full' }
+    | { readonly status: 'contended' | 'reached-max-waiters' }
   );
 
 export interface ReleaseReply extends WithHandOffs {
@@ -39,8 +40,6 @@ export interface ReleaseReply extends WithHandOffs {
 
 /** The label of a foreign hold: messages name it, where the value may be any text of the application. */
 const FOREIGN = 'another program';
-/** In the place of a limit in conflict. */
-const FULL_LIMIT = -2;
 const NO_HAND_OFFS: readonly RedisHandOff[] = [];
 const CONTENDED: RedisAttemptReply = { status: 'contended', handOffs: NO_HAND_OFFS };
 export const RELEASED: ReleaseReply = { status: 'released', handOffs: NO_HAND_OFFS };
@@ -62,27 +61,39 @@ function leftOf(pttl: unknown): number {
   return wholeIn(pttl) - 1;
 }
 
-/** Whether a reply without a list is 0; otherwise it is 1. */
-function isZero(reply: unknown): boolean {
-  return !Array.isArray(reply) && wholeIn(reply) === 0;
+/** The mode that a conflict names by its limit. */
+function modeInConflict(limit: unknown): LockMode {
+  return modeOfLimit(wholeIn(limit), 1);
 }
 
 export function decodeAttempt(reply: unknown): RedisAttemptReply {
-  if (!Array.isArray(reply)) {
-    const token = tokenIn(reply);
-    if (token === 0n) return CONTENDED;
-    return { status: 'granted', token, leftMs: undefined, handOffs: NO_HAND_OFFS };
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'granted':
+      return {
+        status: 'granted',
+        token: tokenIn(parts[1]),
+        leftMs: leftOf(parts[2]),
+        handOffs: handOffsFrom(parts, 3),
+      };
+    case 'waiting':
+      return {
+        status: 'waiting',
+        position: wholeIn(parts[1]),
+        lastToken: wholeIn(parts[2]),
+        endsInMs: wholeIn(parts[3]),
+        handOffs: handOffsFrom(parts, 4),
+      };
+    case 'conflict':
+      return { status: 'conflict', with: modeInConflict(parts[1]), handOffs: handOffsFrom(parts, 2) };
+    case 'reached-max-waiters':
+      return { status: 'reached-max-waiters', handOffs: handOffsFrom(parts, 1) };
+    case 'contended':
+      return CONTENDED;
+    default:
+      // The only reply without a word: the token of a grant for the whole ttl.
+      return { status: 'granted', token: tokenIn(reply), leftMs: undefined, handOffs: NO_HAND_OFFS };
   }
-  const first = wholeIn(reply[0]);
-  const second = wholeIn(reply[1]);
-  if (first < 0) {
-    const handOffs = handOffsFrom(reply, 3);
-    return { status: 'waiting', position: -first, lastToken: second, endsInMs: wholeIn(reply[2]), handOffs };
-  }
-  const handOffs = handOffsFrom(reply, 2);
-  if (first === 0 && second === FULL_LIMIT) return { status: 'full', handOffs };
-  if (first === 0) return { status: 'conflict', with: modeOfLimit(second), handOffs };
-  return { status: 'granted', token: BigInt(first), leftMs: leftOf(second), handOffs };
 }
 
 /** The message to a process whose waiter was handed a lock: `granted <id> <token> <lock key>`. */
@@ -95,56 +106,92 @@ export function decodeMessage(text: string): (RedisHandOff & { readonly lock: st
 export function decodeMany(
   reply: unknown,
 ): readonly { readonly token: bigint; readonly leftMs: number }[] | undefined {
-  if (isZero(reply)) return undefined;
-  const list = listIn(reply);
-  const locks: { token: bigint; leftMs: number }[] = [];
-  for (let at = 0; at < list.length; at += 2) {
-    locks.push({ token: tokenIn(list[at]), leftMs: leftOf(list[at + 1]) });
+  const [word, ...granted] = partsOf(reply);
+  switch (word) {
+    case 'contended':
+      return undefined;
+    case 'granted': {
+      const locks: { token: bigint; leftMs: number }[] = [];
+      for (let at = 0; at < granted.length; at += 2) {
+        locks.push({ token: tokenIn(granted[at]), leftMs: leftOf(granted[at + 1]) });
+      }
+      return locks;
+    }
+    default:
+      throw new UnexpectedReplyError(reply);
   }
-  return locks;
 }
 
 /** The reply of `release`, `abandon` and `release-key`. */
 export function decodeRelease(reply: unknown): ReleaseReply {
-  if (Array.isArray(reply)) return { status: 'released', handOffs: handOffsFrom(reply, 0) };
-  return isZero(reply) ? NOT_HELD : RELEASED;
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'released':
+      return parts.length === 1 ? RELEASED : { status: 'released', handOffs: handOffsFrom(parts, 1) };
+    case 'not-held':
+      return parts.length === 1 ? NOT_HELD : { status: 'not-held', handOffs: handOffsFrom(parts, 1) };
+    default:
+      throw new UnexpectedReplyError(reply);
+  }
 }
 
 export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly renewalStatus: RenewalStatus } {
-  if (!Array.isArray(reply))
-    return { renewalStatus: decodeRenewalStatus(wholeIn(reply)), handOffs: NO_HAND_OFFS };
-  return {
-    renewalStatus: { status: 'held', validForMs: leftOf(reply[0]) },
-    handOffs: handOffsFrom(reply, 1),
-  };
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'nobody-holds':
+      return { renewalStatus: ABSENT, handOffs: NO_HAND_OFFS };
+    case 'another-holds':
+      return { renewalStatus: TAKEN_OVER, handOffs: NO_HAND_OFFS };
+    case 'shared':
+      return {
+        renewalStatus: { status: 'held', validForMs: leftOf(parts[1]) },
+        handOffs: handOffsFrom(parts, 2),
+      };
+    default:
+      throw new UnexpectedReplyError(reply);
+  }
 }
 
 export function decodeResize(reply: unknown): WithHandOffs & { readonly conflict: LockMode | undefined } {
-  const list = listIn(reply, 1);
-  return wholeIn(list[0]) === 0
-    ? { conflict: modeOfLimit(wholeIn(list[1])), handOffs: NO_HAND_OFFS }
-    : { conflict: undefined, handOffs: handOffsFrom(list, 1) };
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'set':
+      return { conflict: undefined, handOffs: handOffsFrom(parts, 1) };
+    case 'conflict':
+      return { conflict: modeInConflict(parts[1]), handOffs: NO_HAND_OFFS };
+    default:
+      throw new UnexpectedReplyError(reply);
+  }
 }
 
 export function decodeForceRelease(reply: unknown): WithHandOffs & { readonly ended: readonly Holder[] } {
-  if (isZero(reply)) return { ended: [], handOffs: NO_HAND_OFFS };
-  const list = listIn(reply, 4);
-  return { ended: holdersOf(list), handOffs: handOffsFrom(list, 4) };
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'nothing-ended':
+      return { ended: [], handOffs: NO_HAND_OFFS };
+    case 'ended':
+      return { ended: holdersOf(parts.slice(1, 5)), handOffs: handOffsFrom(parts, 5) };
+    default:
+      throw new UnexpectedReplyError(reply);
+  }
 }
 
 const HELD: RenewalStatus = { status: 'held' };
 const ABSENT: RenewalStatus = { status: 'lost', reason: 'force-released' };
 const TAKEN_OVER: RenewalStatus = { status: 'lost', reason: 'taken-over' };
 
-const NOBODY_HOLDS = 0;
-const ANOTHER_HOLDS = 2;
-
-/** The reply of `renew`, `renew-shares` and `renew-part` for one lease. */
+/** The reply of `renew`, `renew-shares` and `renew-part` for one lease: a number, or the error of its keys. */
 export function decodeRenewalStatus(reply: unknown): RenewalStatus {
-  const number = Number(reply);
-  if (number === NOBODY_HOLDS) return ABSENT;
-  if (number === ANOTHER_HOLDS) return TAKEN_OVER;
-  return number > 0 ? HELD : { status: 'unknown', error: new Error(String(reply)) };
+  switch (typeof reply === 'string' ? Number(reply || NaN) : reply) {
+    case renewalReplies.nobodyHolds:
+      return ABSENT;
+    case renewalReplies.renewed:
+      return HELD;
+    case renewalReplies.anotherHolds:
+      return TAKEN_OVER;
+    default:
+      return { status: 'unknown', error: new Error(String(reply)) };
+  }
 }
 
 /** The reply of `check` for one resource. */
@@ -160,14 +207,22 @@ const NONE_HELD: RedisCheckReply['held'] = new Map();
 
 /** Decodes the reply to a check; `undefined`: the check failed for the keys of this resource. */
 export function decodeCheck(reply: unknown): RedisCheckReply | undefined {
-  if (!Array.isArray(reply)) return undefined;
-  const [lastToken, endsInMs] = [wholeIn(reply[0]), wholeIn(reply[1])];
-  if (reply.length === 2) return { lastToken, endsInMs, held: NONE_HELD };
-  const held = new Map<string, { token: number; leftMs: number }>();
-  for (let at = 2; at < reply.length; at += 3) {
-    held.set(String(reply[at]), { token: wholeIn(reply[at + 1]), leftMs: leftOf(reply[at + 2]) });
+  const parts = partsOf(reply);
+  switch (parts[0]) {
+    case 'failed':
+      return undefined;
+    case 'checked': {
+      const [lastToken, endsInMs] = [wholeIn(parts[1]), wholeIn(parts[2])];
+      if (parts.length === 3) return { lastToken, endsInMs, held: NONE_HELD };
+      const held = new Map<string, { token: number; leftMs: number }>();
+      for (let at = 3; at < parts.length; at += 3) {
+        held.set(String(parts[at]), { token: wholeIn(parts[at + 1]), leftMs: leftOf(parts[at + 2]) });
+      }
+      return { lastToken, endsInMs, held };
+    }
+    default:
+      throw new UnexpectedReplyError(reply);
   }
-  return { lastToken, endsInMs, held };
 }
 
 export function decodeInspect(resource: string, reply: unknown): ResourceState {
@@ -192,7 +247,7 @@ export function decodeInspect(resource: string, reply: unknown): ResourceState {
 function holdersOf([value, pttl, now, shares]: readonly unknown[]): Holder[] {
   if (typeof value !== 'string') return [];
   const limit = parseMark(value);
-  if (limit !== undefined) return sharesOf(limit, wholeIn(now), listIn(shares));
+  if (limit !== undefined) return sharesOf(limit, wholeIn(now), listIn(shares, 0));
   const own = parseValue(value);
   const leftMs = wholeIn(pttl);
   const expiresInMs = leftMs >= 0 ? { expiresInMs: leftMs } : {};

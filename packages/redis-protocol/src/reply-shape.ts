@@ -23,13 +23,18 @@ function shown(reply: unknown): string {
   return (JSON.stringify(reply) ?? String(reply)).slice(0, 80);
 }
 
+/** The values of a reply that is a word, or a list that begins with one. */
+export function partsOf(reply: unknown): readonly unknown[] {
+  return Array.isArray(reply) ? reply : [reply];
+}
+
 /**
  * Reads a reply that is a list.
  *
  * @param length - the fewest values that it has
  * @throws UnexpectedReplyError
  */
-export function listIn(reply: unknown, length = 0): readonly unknown[] {
+export function listIn(reply: unknown, length: number): readonly unknown[] {
   if (!Array.isArray(reply) || reply.length < length) throw new UnexpectedReplyError(reply);
   return reply as readonly unknown[];
 }

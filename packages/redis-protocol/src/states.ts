@@ -52,7 +52,7 @@ export async function* list(
         const [next, found] = listIn(await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000']), 2);
         cursor = String(next);
         const fresh: [string, string][] = [];
-        for (const key of listIn(found) as readonly string[]) {
+        for (const key of listIn(found, 0) as readonly string[]) {
           const lock = key.slice(ends[0].length, key.length - ends[1].length);
           const name = lockKeys.nameIn(lock);
           if (name === undefined || !name.startsWith(prefix) || seen.has(name)) continue;

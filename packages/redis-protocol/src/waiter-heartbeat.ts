@@ -135,24 +135,24 @@ export class RedisWaiterHeartbeat {
     const { slot } = (waiters[0] as RedisWaiter).keys;
     const replyAddress = this.#subscription.replyAddressOf(slot);
     const former = batch.replyAddress === replyAddress ? '' : batch.replyAddress;
-    const args: string[] = [`${CHECKS_ALIVE * this.intervalMs}|${former}|${replyAddress}`];
+    const args: string[] = [String(CHECKS_ALIVE * this.intervalMs), replyAddress, former];
     for (const together of batch.resources) {
       const { lock, token, queue } = (together[0] as RedisWaiter).keys;
       keys.push(lock, token, queue);
       args.push(String(together.length));
       for (const { request, position } of together) {
-        const limit = request.mode.kind === 'permit' ? `:${request.mode.limit}` : '';
-        args.push(formatMember(request, replyAddress), `${position}${limit}`);
+        const limit = request.mode.kind === 'permit' ? String(request.mode.limit) : '';
+        args.push(formatMember(request, replyAddress), String(position), limit);
       }
     }
     if (former !== '') for (const waiter of waiters) waiter.isMoving = true;
     const sentAt = new Map(waiters.map((waiter) => [waiter, waiter.call.now()]));
     // A repetition comes after the release or the abandon of a waiter that it names, and would let it wait again.
     const mayRepeat = (): boolean => waiters.every((waiter) => this.#events.isWaiting(waiter));
-    let replies: readonly unknown[];
+    let replies: readonly (RedisCheckReply | undefined)[];
     try {
       const reply = await runScript(this.#port, scripts.check, keys, args, mayRepeat);
-      replies = listIn(reply, batch.resources.length);
+      replies = listIn(reply, batch.resources.length).map(decodeCheck);
     } catch (error) {
       // The waits end: the next attempt of each waiter shows the error.
       if (!isRetryableRedisError(error) || isUnknownScript(error)) for (const { wait } of waiters) wait.end();
@@ -165,7 +165,7 @@ export class RedisWaiterHeartbeat {
     // A channel was opened or lost meanwhile, or the client learned from the reply that the slot has moved.
     if (replyAddress !== this.#subscription.replyAddressOf(slot)) this.#events.moveSoon();
     for (const [at, together] of batch.resources.entries()) {
-      const reply = decodeCheck(replies[at]);
+      const reply = replies[at];
       if (reply === undefined) for (const { wait } of together) wait.end();
       else this.#onReply(together, reply, sentAt);
     }

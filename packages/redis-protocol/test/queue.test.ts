@@ -100,7 +100,7 @@ describe('a queue', () => {
     let fails = false;
     let checks = 0;
     b.port.send = (key, command) => {
-      if (command[1] === scripts.acquire.sha1) enqueues.push(command[9] ?? '');
+      if (command[1] === scripts.acquire.sha1) enqueues.push(command[12] ?? '');
       if (command[1] !== scripts.check.sha1) return send(key, command);
       if (fails) return Promise.reject(new Error('LOADING'));
       return send(key, command).finally(() => (checks += 1));
@@ -109,7 +109,7 @@ describe('a queue', () => {
     await a.take(name);
     const short = async () => {
       await b.queue(request(name));
-      return enqueues.at(-1)?.startsWith('+');
+      return enqueues.at(-1) === 'refreshed';
     };
     // Nothing is kept of a queue that has no waiter here any more.
     const first = request(name);
@@ -131,7 +131,7 @@ describe('a queue', () => {
     // Nobody of this process waits for another lock.
     await a.take(`${name}-2`);
     await b.queue(request(`${name}-2`));
-    expect(enqueues.at(-1)).not.toMatch(/^\+/);
+    expect(enqueues.at(-1)).not.toBe('refreshed');
   });
 
   it('counts a pushed grant from the last request that found it waiting, for its ttl', async () => {

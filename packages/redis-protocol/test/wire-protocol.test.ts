@@ -17,7 +17,9 @@ it('the example of docs/backends/redis-protocol.md is what a server answers', as
   expect(steps.length).toBeGreaterThan(15);
   const known = new Map<string, string>();
   for (const { command, reply } of steps) {
-    const [name = '', ...args] = fill(command, known).split(' ');
+    const [name = '', ...args] = fill(command, known)
+      .split(' ')
+      .map((word) => (word === '""' ? '' : word));
     const answer =
       name === name.toUpperCase()
         ? await redis.command(name, ...args)

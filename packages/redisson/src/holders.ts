@@ -6,7 +6,7 @@ const NO_OWNERS: ReadonlySet<string> = new Set(['token', 'mode']);
 
 /** Reads the reply of the scripts that look at a lock: the milliseconds left, the token, then field and count in turn. */
 export function decodeHolders(reply: unknown): Holder[] {
-  const [left, token, ...fields] = listIn(reply);
+  const [left, token, ...fields] = listIn(reply, 0);
   const holders: Holder[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const field = String(fields[at]);

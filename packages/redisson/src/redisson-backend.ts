@@ -13,11 +13,12 @@ import {
 import type { RedisPort } from '@locks/redis-protocol';
 import {
   isRetryableRedisError,
-  listIn,
+  partsOf,
   refuseQueued,
   runScript,
   tokenIn,
   undoLate,
+  UnexpectedReplyError,
   wholeIn,
 } from '@locks/redis-protocol/kit';
 import { capabilitiesWith, type RedissonCapabilities } from './capabilities.ts';
@@ -72,24 +73,32 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     // Counted from before the sending: the server may start the lease at any later moment (docs/spec.md §1.2).
     const countedFrom = call.now();
     const args = [fieldOf(request), String(request.ttlMs)];
-    let reply: readonly unknown[];
+    let reply: unknown;
     try {
       const mayRepeat = (): boolean => !isOver(call);
-      reply = listIn(await runScript(this.#port, scripts.acquire, this.#withToken(keys), args, mayRepeat), 2);
+      reply = await runScript(this.#port, scripts.acquire, this.#withToken(keys), args, mayRepeat);
     } catch (error) {
       this.#waiters.remove(request);
       undoLate(error, () => this.abandon(request));
       throw error;
     }
-    const [granted, left, token] = reply;
-    const leftMs = wholeIn(left);
-    if (wholeIn(granted) === 1) {
-      this.#waiters.remove(request);
-      const fencingToken = this.#options.fencing ? { fencingToken: tokenIn(token) } : undefined;
-      return { status: 'granted', grant: { request, countedFrom, validForMs: leftMs, ...fencingToken } };
+    const [word, left, token] = partsOf(reply);
+    switch (word) {
+      case 'granted': {
+        this.#waiters.remove(request);
+        const fencingToken = this.#options.fencing ? { fencingToken: tokenIn(token) } : undefined;
+        return {
+          status: 'granted',
+          grant: { request, countedFrom, validForMs: wholeIn(left), ...fencingToken },
+        };
+      }
+      case 'contended':
+        if (enqueue) this.#waiters.onContended(request, keys);
+        return { status: 'contended', retryAfterMs: this.#retryAfterMs(wholeIn(left)) };
+      default:
+        this.#waiters.remove(request);
+        throw new UnexpectedReplyError(reply);
     }
-    if (enqueue) this.#waiters.onContended(request, keys);
-    return { status: 'contended', retryAfterMs: this.#retryAfterMs(leftMs) };
   }
 
   /** A key is gone one millisecond after its last one; a negative time is that of a key without an end. */
@@ -123,9 +132,16 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     await this.#sharding.decide();
     const keys = latched ? [lock, freshLatch(lock)] : [lock];
     const args = [fieldOf(request), channel, this.#sharding.command, LATCH_MS];
-    const released = wholeIn(await runScript(this.#port, scripts.release, keys, args)) === 1;
-    if (released) this.#waiters.released(request.resource);
-    return released;
+    const reply = await runScript(this.#port, scripts.release, keys, args);
+    switch (reply) {
+      case 'released':
+        this.#waiters.released(request.resource);
+        return true;
+      case 'not-held':
+        return false;
+      default:
+        throw new UnexpectedReplyError(reply);
+    }
   }
 
   async inspect(resource: string): Promise<ResourceState> {

@@ -1,6 +1,6 @@
 import type { RenewalStatus, RenewItem } from '@locks/core/backend';
 import type { RedisPort } from '@locks/redis-protocol';
-import { listIn, runScript } from '@locks/redis-protocol/kit';
+import { decodeRenewalStatus, listIn, runScript } from '@locks/redis-protocol/kit';
 import { fieldOf, type RedissonKeys } from './keys.ts';
 import * as scripts from './scripts.ts';
 
@@ -27,7 +27,7 @@ export async function renewAll(
           String(grant.fencingToken ?? ''),
         ]);
         const reply = listIn(await runScript(port, scripts.renew, locks, args), leases.length);
-        decode = (at) => renewalStatusOf(Number(reply[at]));
+        decode = (at) => decodeRenewalStatus(reply[at]);
       } catch (error) {
         decode = () => ({ status: 'unknown', error });
       }
@@ -35,19 +35,6 @@ export async function renewAll(
     }),
   );
   return results;
-}
-
-function renewalStatusOf(reply: number): RenewalStatus {
-  switch (reply) {
-    case 1:
-      return { status: 'held' };
-    case 0:
-      return { status: 'lost', reason: 'force-released' };
-    case -1:
-      return { status: 'lost', reason: 'taken-over' };
-    default:
-      return { status: 'unknown', error: new Error(`the renewal was answered with ${reply}`) };
-  }
 }
 
 function chunksOf<T>(items: readonly T[], groupOf: (item: T) => number): number[][] {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Script } from '@locks/redis-protocol/kit';
+import { renewalReplies, type Script } from '@locks/redis-protocol/kit';
 
 function script(source: string): Script {
   return { sha1: createHash('sha1').update(source).digest('hex'), source };
@@ -10,7 +10,8 @@ function script(source: string): Script {
  * left of it is rounded down: the server counts whole milliseconds.
  *
  * KEYS: lock, and its counter of tokens for a fenced lock. ARGV: field, ttl in milliseconds.
- * Reply: 1, the milliseconds left, the token or 0, as a string where Lua or a client may not tell it from the next; or 0, and the milliseconds left of the present hold.
+ * Reply: `granted`, the milliseconds left, the token or 0, as a string where Lua or a client may not tell it from the next; or `contended`, and the
+ * milliseconds left of the present hold.
  */
 export const acquire: Script = /* @__PURE__ */ script(`local lock,field=KEYS[1],ARGV[1]
 if redis.call('exists',lock)==0 then
@@ -22,32 +23,32 @@ redis.call('hset',lock,'token',token)
 end
 redis.call('hset',lock,field,1)
 redis.call('pexpire',lock,ARGV[2])
-return {1,tonumber(ARGV[2]),token}
+return {'granted',tonumber(ARGV[2]),token}
 end
 local left=redis.call('pttl',lock)
-if redis.call('hexists',lock,field)==0 then return {0,left} end
-return {1,left-1,redis.call('hget',lock,'token') or 0}
+if redis.call('hexists',lock,field)==0 then return {'contended',left} end
+return {'granted',left-1,redis.call('hget',lock,'token') or 0}
 `);
 
 /**
  * Ends the hold of a field, and wakes one waiter of each process, as Redisson's \`unlock\` does.
  *
  * KEYS: lock, and the latch of this release. ARGV: field, channel, \`PUBLISH\` or \`SPUBLISH\`, milliseconds of the latch.
- * Reply: 1, released, now or by an earlier sending of the same command; 0, not held.
+ * Reply: `released`, now or by an earlier sending of the same command; `not-held`.
  */
 export const release: Script = /* @__PURE__ */ script(`local lock,latch=KEYS[1],KEYS[2]
-if redis.call('hexists',lock,ARGV[1])==0 then return latch and redis.call('exists',latch) or 0 end
+if redis.call('hexists',lock,ARGV[1])==0 then return latch and redis.call('exists',latch)==1 and 'released' or 'not-held' end
 redis.call('del',lock)
 redis.call(ARGV[3],ARGV[2],0)
 if latch then redis.call('set',latch,1,'px',ARGV[4]) end
-return 1
+return 'released'
 `);
 
 /**
  * Moves the ends of holds. What is not there, or held by another field or under another token, stays as it is.
  *
  * KEYS: locks. ARGV: field, ttl in milliseconds, token or an empty string, for each lock.
- * Reply: for each lock 1, held; 0, nobody holds it; -1, another holds it, or the key is no lock.
+ * Reply: a number of `renewalReplies` for each lock; another holds also a key that is no lock.
  */
 export const renew: Script = /* @__PURE__ */ script(`local result={}
 for i,lock in ipairs(KEYS) do
@@ -55,11 +56,11 @@ local field,ttl,token=ARGV[3*i-2],ARGV[3*i-1],ARGV[3*i]
 local own=redis.pcall('hexists',lock,field)
 if own==1 and (token=='' or redis.call('hget',lock,'token')==token) then
 redis.call('pexpire',lock,ttl)
-result[i]=1
+result[i]=${renewalReplies.renewed}
 elseif own==0 and redis.call('exists',lock)==0 then
-result[i]=0
+result[i]=${renewalReplies.nobodyHolds}
 else
-result[i]=-1
+result[i]=${renewalReplies.anotherHolds}
 end
 end
 return result

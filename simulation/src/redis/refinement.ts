@@ -87,7 +87,8 @@ export class Refinement {
     if (script !== 'release' || step?.isComparable !== true) return;
     const [id] = args;
     const wasHeld = step.before.record.holds.some((hold) => hold.id === id);
-    if (wasHeld === (reply !== 0)) return;
+    const [word] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
+    if (word === (wasHeld ? 'released' : 'not-held')) return;
     throw new RefinementError(
       `a release of ${id}, which ${wasHeld ? 'held' : 'did not hold'}, replied ${String(reply)}`,
     );

@@ -20,15 +20,15 @@ export function stepOf(call: ScriptCall, index: number, view: LockView, isTaken:
   const [id = ''] = args;
   switch (script) {
     case 'acquire': {
-      const [, ttl = '', label = '', enqueue = '', limit = '0', weight = '', takes] = args;
+      const [, ttl = '', label = '', notify = '', , , , limit = '0', weight = '', takes, adopts] = args;
       const request = {
         id,
         label,
         mode: modeOfArguments(limit, weight),
         isStolen: takes === 'steal',
-        adopts: takes === 'steal' ? undefined : takes,
+        adopts,
       };
-      return (rules) => attempt(rules, view, request, { ttl: Number(ttl), enqueue: enqueue !== '' });
+      return (rules) => attempt(rules, view, request, { ttl: Number(ttl), enqueue: notify !== '' });
     }
     case 'many': {
       const [of = '', ttl = '', label = '', limit = '0', weight = ''] = args.slice(5 * index);
@@ -133,13 +133,12 @@ function modeOfArguments(limit: string, weight: string): LockMode {
 export function callerOf({ script, args }: ScriptCall): string {
   switch (script) {
     case 'acquire':
-      return args[3]?.split('|')[1] ?? NOBODY;
-    case 'check':
-      return args[0]?.split('|')[2] ?? NOBODY;
+      return args[3] ?? NOBODY;
     case 'force-release':
       return args[0] ?? NOBODY;
     case 'release':
     case 'abandon':
+    case 'check':
     case 'downgrade':
     case 'resize':
       return args[1] ?? NOBODY;
@@ -156,16 +155,15 @@ function hasBothFamilies({ record: { holds, waiters } }: LockView): boolean {
 
 /** The waiters of one lock that a check names. */
 export function checkedBy({ args }: ScriptCall, index: number) {
-  const notify = args[0]?.split('|')[2] ?? '';
-  let at = 1;
-  for (let skipped = 0; skipped < index; skipped++) at += 1 + 2 * Number(args[at]);
+  const notify = args[1] ?? '';
+  let at = 3;
+  for (let skipped = 0; skipped < index; skipped++) at += 1 + 3 * Number(args[at]);
   const count = Number(args[at]);
   const waiters = Array.from({ length: count }, (_, each) => {
-    const member = args[at + 1 + 2 * each] ?? '';
-    const [position = '', limit = '0'] = (args[at + 2 + 2 * each] ?? '').split(':');
+    const [member = '', position = '', limit = ''] = args.slice(at + 1 + 3 * each);
     const [id = '', time = '', , ...label] = member.split('|');
     const [px = '', weight = ''] = time.split(':');
-    const mode = modeOfArguments(limit, weight);
+    const mode = modeOfArguments(limit || '0', weight);
     const waiter: WaiterRecord = {
       id,
       mode,

@@ -59,11 +59,13 @@ export class RandomSteps {
       case 'acquire': {
         const plain = [this.#id(lock), this.#ttl(), random.pick(LABELS)];
         if (random.chance(0.4)) {
-          return { keys: all.slice(0, 3), args: random.chance(0.3) ? plain : [...plain, this.#enqueue()] };
+          return { keys: all.slice(0, 3), args: random.chance(0.3) ? plain : [...plain, ...this.#enqueue()] };
         }
-        const enqueue = random.chance(0.3) ? '' : this.#enqueue();
-        const steal = random.chance(0.15) ? ['steal'] : [];
-        return { keys: all, args: [...plain, enqueue, ...this.#mode(), ...steal] };
+        const enqueue = random.chance(0.3) ? ['', '', '', ''] : this.#enqueue();
+        const takes = random.chance(0.15)
+          ? random.pick([['steal'], ['steal'], ['adopt', this.#id(lock)]])
+          : [];
+        return { keys: all, args: [...plain, ...enqueue, ...this.#mode(), ...takes] };
       }
       case 'many': {
         const wanted = random.chance(0.5) ? LOCKS : [lock];
@@ -136,9 +138,7 @@ export class RandomSteps {
     const random = this.#random;
     const notify = this.#notify();
     const wanted = random.chance(0.5) ? LOCKS : [random.pick(LOCKS)];
-    const args = [
-      `${random.pick([50, 700, 5_000, 5_000])}|${random.pick(['', '', '=', '!', '~'])}|${notify}`,
-    ];
+    const args = [random.pick(['50', '700', '5000', '5000']), notify, random.pick(['', '', '=', '!', '~'])];
     for (const lock of wanted) {
       const queued = this.#queued(lock);
       const count = random.between(1, 3);
@@ -146,8 +146,8 @@ export class RandomSteps {
       for (let at = 0; at < count; at++) {
         const [member, position] = queued.length > 0 && random.chance(0.6) ? random.pick(queued) : [];
         const shown = member ?? this.#freshMember(lock, notify);
-        const limit = / *:[1-9]/.test(shown) && random.chance(0.9) ? `:${random.pick(LIMITS)}` : '';
-        args.push(shown, (position ?? String(this.#micros + random.between(-9, 9))) + limit);
+        const limit = / *:[1-9]/.test(shown) && random.chance(0.9) ? random.pick(LIMITS) : '';
+        args.push(shown, position ?? String(this.#micros + random.between(-9, 9)), limit);
       }
     }
     return {
@@ -272,8 +272,10 @@ export class RandomSteps {
     return [id, this.#random.pick([...tokens.filter((token) => token !== undefined), '7'])];
   }
 
-  #enqueue(): string {
-    return `${this.#random.pick([50, 700, 5_000, 5_000])}|${this.#notify()}`;
+  #enqueue(): readonly string[] {
+    const random = this.#random;
+    const aliveMs = random.pick(['50', '700', '5000', '5000']);
+    return [this.#notify(), aliveMs, random.pick(['', '', '2']), random.pick(['', '', 'refreshed'])];
   }
 
   #mode(): readonly [limit: string, weight: string] {

@@ -113,13 +113,13 @@ class Run {
     const isWaiting = position !== undefined;
     // A check has put it into the queue as silent: sent again it would wait twice, until the next check.
     if (isWaiting && notify === DEAF) return;
-    const enqueue = isWaiting || this.#random.chance(0.8) ? `5000|${notify}` : '';
+    const enqueue = isWaiting || this.#random.chance(0.8) ? [notify, '5000', '', ''] : ['', '', '', ''];
     const args = isPlain
-      ? [id, ttl, 'label', ...(enqueue === '' ? [] : [enqueue])]
-      : [id, ttl, 'label', enqueue, limit, weight, ...(isStolen ? ['steal'] : [])];
+      ? [id, ttl, 'label', ...enqueue]
+      : [id, ttl, 'label', ...enqueue, limit, weight, ...(isStolen ? ['steal'] : [])];
     const all = allKeys(lock);
     const reply = this.#run('acquire', isPlain ? all.slice(0, 3) : all, args);
-    if (Array.isArray(reply) && Number(reply[0]) < 0) acquisition.position = -Number(reply[0]);
+    if (Array.isArray(reply) && reply[0] === 'waiting') acquisition.position = Number(reply[1]);
   }
 
   #many(): void {
@@ -166,12 +166,12 @@ class Run {
     );
     const locks = LOCKS.filter((lock) => waiting.some((each) => each.lock === lock));
     if (locks.length === 0) return;
-    const args = [`5000||${notify}`];
+    const args = ['5000', notify, ''];
     for (const lock of locks) {
       const here = waiting.filter((each) => each.lock === lock);
       args.push(String(here.length));
       for (const each of here) {
-        args.push(member(each, notify), `${each.position}${each.limit === '0' ? '' : `:${each.limit}`}`);
+        args.push(member(each, notify), String(each.position), each.limit === '0' ? '' : each.limit);
       }
     }
     const keys = locks.flatMap((lock) => allKeys(lock).slice(0, 3));
@@ -276,7 +276,7 @@ it('a script that forgets the hand-off is noticed', () => {
     ]);
   };
   acquire('holder');
-  acquire('waiter', '5000|~channel');
+  acquire('waiter', '~channel', '5000');
   const call = { script: 'release', keys: keys.slice(0, 3), args: ['holder', '=me'] };
   expect(() => refinement.run(call, () => server.execute(['DEL', 'lock::a']))).toThrow(RefinementError);
 });

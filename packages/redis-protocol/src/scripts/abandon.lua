@@ -1,8 +1,8 @@
 -- Makes an acquisition id neither hold nor wait, and serves the next waiters. Idempotent.
 -- KEYS  1 lock · 2 token of the slot · 3 queue
 -- ARGV  1 acquisition id · 2 reply address of the caller · 3… the waiter's member of the queue, in all forms it may have
--- Reply 0 the id did not hold, and nobody was served · 1 released · {id, token, …} the waiters of the calling process
---       that hold the lock now
+-- Reply 'released' or 'not-held': whether the id held, then id, token, …: the waiters of the calling process that hold the
+--       lock now
 local queued = redis.call('ZREM', KEYS[3], unpack(ARGV, 3))
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then return held end
@@ -21,9 +21,10 @@ if released or by_shares or (queued > 0 and not held) then
     released = redis.call('HEXISTS', holders, ARGV[1]) == 1
     held, mark = remove_ended(KEYS[1], holders, held, ARGV[1], true)
   end
-  return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark) or (released and 1 or 0)
+  local word = released and 'released' or 'not-held'
+  return hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark, word) or word
 end
 if queued > 0 and redis.call('ZCOUNT', KEYS[3], '0', '+inf') == 0 then
   redis.call('DEL', KEYS[3])
 end
-return 0
+return 'not-held'

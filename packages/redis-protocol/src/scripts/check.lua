@@ -2,19 +2,19 @@
 -- that have ended, serves a queue whose lock is free (expired, deleted, released by a stranger) or has capacity left, and
 -- reports grants whose message was lost.
 -- KEYS  for each resource: lock, token of the slot, queue
--- ARGV  1 `<aliveMs>|<former>|<reply address>` · then for each resource: n, and n times: member, position; for permits: position:limit
---       former: the reply address that these waiters have in the queue so far, if it is another one
--- Reply for each resource: a string: the error of its keys
---       {last, left}                     all wait; a later grant has a token above `last`. left: ms until a hold can
---                                        end by itself, negative if none does
---       … id, token, ms left, …          at its end: these waiters of the caller's process hold the lock
+-- ARGV  1 for how many ms the process counts as alive · 2 its reply address · 3 the reply address that these waiters have in
+--       the queue so far, if it is another one, else empty
+--       then for each resource: n, and n times: member, position, limit, which is empty for all modes but permits
+-- Reply for each resource: {'failed', error of its keys}
+--       {'checked', last, left, …}       a later grant has a token above `last`. left: ms until a hold can end by itself,
+--                                        negative if none does
+--       … id, token, ms left, …          at its end: these waiters of the caller's process hold the lock; the others wait
 @include clock
 @include token
 @include shares
 @include hand-off
 @include enqueue
-local alive_ms, former, reply_address = string.match(ARGV[1], '^(%d+)|([^|]*)|(.*)$')
-alive_ms = alive_ms + 0
+local alive_ms, reply_address, former = ARGV[1] + 0, ARGV[2], ARGV[3]
 local mode = string.sub(reply_address, 1, 1)
 -- What these waiters may have in the queue in place of `reply_address`.
 local others = { former ~= '' and former or nil }
@@ -33,15 +33,15 @@ local function check(lock, token, queue, from, to)
   local held, mark = remove_ended(lock, holders, redis.call('GET', lock))
   local holder = held and string.match(held, '^([%w_-]+)|[+-]|%d+|')
   local last, horizon = parse_token(redis.pcall('GET', token))
-  local reply = { last, -1 }
+  local reply = { 'checked', last, -1 }
   local function report(id, held_token, left)
     for _, value in ipairs({ id, tonumber(held_token), left }) do reply[#reply + 1] = value end
   end
   local waiting, moved, times, asked_limit = {}, {}, {}, nil
-  for i = from, to, 2 do
+  for i = from, to, 3 do
     local member = ARGV[i]
     local start, id, ttl, label = string.match(member, '^(([^|]*)|(%d+)[^|]*|)[^|]*(.*)$')
-    local position, limit = string.match(ARGV[i + 1], '^(%d+):?(%d*)$')
+    local position, limit = ARGV[i + 1], ARGV[i + 2]
     for _, other in ipairs(others) do moved[#moved + 1] = start .. other .. label end
     local ends, held_token
     if mark then ends, held_token = find_share(holders, id) end
@@ -67,19 +67,19 @@ local function check(lock, token, queue, from, to)
     if held and not mark then
       note_waiters(lock, held)
     else
-      local handed = hand_off(lock, token, queue, reply_address, mark, true) or {}
-      for i = 1, #handed, 2 do report(handed[i], handed[i + 1], times[handed[i]] or 0) end
+      local handed = hand_off(lock, token, queue, reply_address, mark, 'checked', true) or {}
+      for i = 2, #handed, 2 do report(handed[i], handed[i + 1], times[handed[i]] or 0) end
     end
-    reply[2] = ends_in(lock, mark)
+    reply[3] = ends_in(lock, mark)
   end
   return reply
 end
 local replies = {}
-local at = 2
+local at = 4
 for i = 1, #KEYS, 3 do
-  local to = at + 2 * ARGV[at]
-  local _, reply = pcall(check, KEYS[i], KEYS[i + 1], KEYS[i + 2], at + 1, to)
-  replies[#replies + 1] = type(reply) == 'table' and reply.err or reply
+  local to = at + 3 * ARGV[at]
+  local is_done, reply = pcall(check, KEYS[i], KEYS[i + 1], KEYS[i + 2], at + 1, to)
+  replies[#replies + 1] = is_done and reply or { 'failed', type(reply) == 'table' and reply.err or reply }
   at = to + 1
 end
 return replies

@@ -1,7 +1,7 @@
 -- Takes all of several locks in one step, or none. Idempotent by id. Not for clusters, where the locks are in many slots.
 -- KEYS  for each: lock, token of the slot, queue, holders
 -- ARGV  for each: acquisition id, ttl ms, label, limit, weight, the last two as `acquire` takes them
--- Reply 0 contended; the attempt left nothing behind · for each: token, ms left
+-- Reply 'contended': the attempt left nothing behind · 'granted', then for each: token, ms left
 @include clock
 @include token
 @include shares
@@ -18,11 +18,11 @@ for i = 1, #KEYS, 4 do
   if own_token then
     request.reply = { own_token, left }
   elseif not free_for(request) then
-    return 0
+    return 'contended'
   end
   all[#all + 1] = request
 end
-local reply = {}
+local reply = { 'granted' }
 for _, request in ipairs(all) do
   if not request.reply then
     request.reply = { tonumber(take(request, request.ttl)), request.ttl + 0 }

@@ -3,10 +3,13 @@
 -- again. Waiters are served by their next check.
 -- KEYS  1 lock
 -- ARGV  1 acquisition id
--- Reply 0 not held · 1 released
+-- Reply 'not-held' · 'released'
 local held = redis.call('GET', KEYS[1])
-if not held then return 0 end
-if string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then return redis.call('DEL', KEYS[1]) end
+if not held then return 'not-held' end
+if string.sub(held, 1, #ARGV[1] + 1) == ARGV[1] .. '|' then
+  redis.call('DEL', KEYS[1])
+  return 'released'
+end
 local mark, last = string.match(held, '^(%*%d+|%d+|[+-]|)%d+(|%d+)$')
 if mark then redis.call('SET', KEYS[1], mark .. '0' .. last, 'KEEPTTL') end
-return 0
+return 'not-held'

@@ -1,7 +1,7 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, first, fresh, redis, useServer } from './lab.ts';
+import { client, fresh, number, redis, useServer, word } from './lab.ts';
 
 useServer();
 
@@ -23,15 +23,15 @@ describe('acquire', () => {
   it('gives the same token and what is left to the id that holds it', async () => {
     const name = fresh();
     const token = await client.acquire(name, 'a', { ttlMs: 30_000 });
-    const again = (await client.acquire(name, 'a', { ttlMs: 60_000 })) as number[];
-    expect(again[0]).toBe(Number(token));
-    expect(again[1]).toBeLessThanOrEqual(30_000);
+    const again = (await client.acquire(name, 'a', { ttlMs: 60_000 })) as unknown[];
+    expect(again.slice(0, 2)).toEqual(['granted', Number(token)]);
+    expect(again[2]).toBeLessThanOrEqual(30_000);
   });
 
   it('leaves nothing behind when contended and not asked to wait', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    expect(await client.acquire(name, 'b')).toBe(0);
+    expect(await client.acquire(name, 'b')).toBe('contended');
     expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|-\|/);
   });
@@ -39,22 +39,22 @@ describe('acquire', () => {
   it('does not take one id for another that begins like it', async () => {
     const name = fresh();
     await client.acquire(name, 'ab');
-    expect(await client.acquire(name, 'a')).toBe(0);
-    expect(await client.release(name, 'a')).toBe(0);
+    expect(await client.acquire(name, 'a')).toBe('contended');
+    expect(await client.release(name, 'a')).toBe('not-held');
     expect(await client.renew([name, 'a', 1000])).toEqual([2]);
   });
 
   it('joins the queue, marks the holder without touching its ttl, and keeps its position when repeated', async () => {
     const name = fresh();
     await client.acquire(name, 'a', { ttlMs: 20_000 });
-    const waiting = (await client.acquire(name, 'b', { replyAddress: '~x' })) as number[];
-    expect(waiting[0]).toBeLessThan(0);
+    const waiting = await client.acquire(name, 'b', { replyAddress: '~x' });
+    expect(word(waiting)).toBe('waiting');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^a\|\+\|/);
     const left = Number(await redis.command('PTTL', client.lock(name)));
     expect(left).toBeGreaterThan(18_000);
     expect(left).toBeLessThanOrEqual(20_000);
     await client.acquire(name, 'c', { replyAddress: '~x' });
-    expect(first(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBe(waiting[0]);
+    expect(number(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBe(number(waiting));
   });
 
   it('never overtakes a live queue, and serves it when the lock is free', async () => {
@@ -62,7 +62,7 @@ describe('acquire', () => {
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '~x' });
     await redis.command('DEL', client.lock(name));
-    expect(await client.acquire(name, 'c')).toBe(0);
+    expect(await client.acquire(name, 'c')).toBe('contended');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|/);
     expect(await redis.command('EXISTS', client.keys(name)[2])).toBe(0);
   });
@@ -72,14 +72,14 @@ describe('acquire', () => {
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '~x' });
     await redis.command('DEL', client.lock(name));
-    expect(first(await client.acquire(name, 'c', { replyAddress: '~y' }))).toBeLessThan(0);
+    expect(word(await client.acquire(name, 'c', { replyAddress: '~y' }))).toBe('waiting');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
 
   it('passes over waiters whose process is no longer alive', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '1|!dead']);
+    await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '!dead', 1]);
     await client.acquire(name, 'c', { replyAddress: '~x' });
     await waitUntil(() => isDead(name, '!dead'), { what: 'the end of the liveness' });
     await client.release(name, 'a');
@@ -90,7 +90,7 @@ describe('acquire', () => {
     for (const options of [{}, { replyAddress: '~y' }]) {
       const name = fresh();
       await client.acquire(name, 'a');
-      await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '50|!dead']);
+      await client.run(scripts.acquire, client.keys(name), ['b', 30_000, 'label', '!dead', 50]);
       await redis.command('PERSIST', client.keys(name)[2]);
       await redis.command('DEL', client.lock(name));
       await waitUntil(() => isDead(name, '!dead'), { what: 'the end of the liveness' });
@@ -98,7 +98,7 @@ describe('acquire', () => {
       const [token, horizon] = String(await redis.command('GET', client.keys(name)[1])).split(';');
       await redis.command('SET', client.keys(name)[1], `${token};${Number(horizon) + 60_000}`);
       const reply = await client.acquire(name, 'c', options);
-      expect(Number(Array.isArray(reply) ? reply[0] : reply)).toBeGreaterThan(0);
+      expect(word(reply)).toBe('granted');
       expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
       expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(29_000);
     }
@@ -108,9 +108,9 @@ describe('acquire', () => {
     const name = fresh();
     for (const value of ['some-uuid', 'a|-|x|', 'x|y', '']) {
       await redis.command('SET', client.lock(name), value, 'PX', 30_000);
-      expect(await client.acquire(name, 'b')).toBe(0);
-      expect(first(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBeLessThan(0);
-      expect(await client.release(name, 'b')).toBe(0);
+      expect(await client.acquire(name, 'b')).toBe('contended');
+      expect(word(await client.acquire(name, 'b', { replyAddress: '~x' }))).toBe('waiting');
+      expect(await client.release(name, 'b')).toBe('not-held');
       await client.check(name, '~x', [['b', 1]]);
       expect(await redis.command('GET', client.lock(name))).toBe(value);
       await client.abandon(name, 'b', { replyAddress: '~x' });
@@ -134,47 +134,50 @@ describe('acquire', () => {
 });
 
 describe('a waiter of a process that has one in the queue already', () => {
-  const join = (name: string, id: string, enqueue: string) =>
-    client.run(scripts.acquire, client.keys(name), [id, 30_000, 'label', enqueue]);
+  const join = (name: string, id: string, aliveMs: number, ...refreshed: readonly 'refreshed'[]) => {
+    const enqueue = ['=me', aliveMs, '', ...refreshed];
+    return client.run(scripts.acquire, client.keys(name), [id, 30_000, 'label', ...enqueue]);
+  };
 
   it('joins behind it, and is not told when the hold can end', async () => {
     const name = fresh();
     await client.acquire(name, 'a', { ttlMs: 20_000 });
-    const [position] = (await join(name, 'b', '5000|=me')) as number[];
-    const [next, last, left] = (await join(name, 'c', '+5000|=me')) as number[];
-    expect(next).toBeLessThan(position as number);
-    expect([last, left]).toEqual([-(next as number), -1]);
-    expect(await client.release(name, 'a')).toEqual(['b', expect.any(Number)]);
-    expect(await client.release(name, 'b')).toEqual(['c', expect.any(Number)]);
+    const position = number(await join(name, 'b', 5000));
+    const reply = await join(name, 'c', 5000, 'refreshed');
+    const next = number(reply);
+    expect(next).toBeGreaterThan(position);
+    expect(reply).toEqual(['waiting', next, next, -1]);
+    expect(await client.release(name, 'a')).toEqual(['released', 'b', expect.any(Number)]);
+    expect(await client.release(name, 'b')).toEqual(['released', 'c', expect.any(Number)]);
   });
 
   it('keeps its process alive for as long as any other', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await join(name, 'b', '1|=me');
-    await join(name, 'c', '+5000|=me');
+    await join(name, 'b', 1);
+    await join(name, 'c', 5000, 'refreshed');
     await waitUntil(async () => !(await isDead(name, '=me')), { what: 'its liveness' });
   });
 
   it('is told when it was wrong: the queue ends by itself again', async () => {
     const name = fresh();
     await client.acquire(name, 'a', { ttlMs: 20_000 });
-    const [position, , left] = (await join(name, 'b', '+5000|=me')) as number[];
-    expect(position).toBeLessThan(0);
+    const [status, , , left] = (await join(name, 'b', 5000, 'refreshed')) as unknown[];
+    expect(status).toBe('waiting');
     expect(left).toBeGreaterThan(10_000);
     expect(Number(await redis.command('PTTL', client.keys(name)[2]))).toBeGreaterThan(4_000);
   });
 
   it('takes the lock when nobody holds it or waits any more', async () => {
     const name = fresh();
-    expect(Number(await join(name, 'b', '+5000|=me'))).toBeGreaterThan(1.6e15);
+    expect(Number(await join(name, 'b', 5000, 'refreshed'))).toBeGreaterThan(1.6e15);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|-\|/);
   });
 
   it('costs four commands with the default options, and a hand-off within the process six', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    await join(name, 'b', '3000|=me');
+    await join(name, 'b', 3000);
     const called = async (step: () => Promise<unknown>) => {
       await redis.command('CONFIG', 'RESETSTAT');
       await step();
@@ -184,7 +187,7 @@ describe('a waiter of a process that has one in the queue already', () => {
         .map(([, command, count]) => `${command} ${count}`);
       return calls.sort();
     };
-    expect(await called(() => join(name, 'c', '+3000|=me'))).toEqual([
+    expect(await called(() => join(name, 'c', 3000, 'refreshed'))).toEqual([
       'get 1',
       'getset 1',
       'time 1',

@@ -2,7 +2,7 @@ import { startRedis, waitUntil } from '@locks/test-servers';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, first, fresh, redis, useServer } from './lab.ts';
+import { client, fresh, number, redis, useServer } from './lab.ts';
 import { ScriptClient } from './script-client.ts';
 
 useServer();
@@ -13,13 +13,13 @@ describe('check', () => {
     await client.acquire(name, 'a');
     const positions = [];
     for (const id of ['b', 'c'])
-      positions.push(-first(await client.acquire(name, id, { replyAddress: '~x' })));
+      positions.push(number(await client.acquire(name, id, { replyAddress: '~x' })));
     await redis.command('DEL', client.keys(name)[2]);
     await client.check(name, '~x', [['c', positions[1] as number]]);
     await client.check(name, '~x', [['b', positions[0] as number]]);
     await redis.command('DEL', client.lock(name));
     const [reply] = (await client.check(name, '~x', [['c', positions[1] as number]])) as unknown[][];
-    expect(reply?.[2]).toBe('b');
+    expect(reply?.[3]).toBe('b');
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
   });
 
@@ -27,11 +27,11 @@ describe('check', () => {
     await using full = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] });
     const locks = new ScriptClient(full);
     await locks.acquire('x', 'a');
-    const position = -first(await locks.acquire('x', 'b', { replyAddress: '!me' }));
+    const position = number(await locks.acquire('x', 'b', { replyAddress: '!me' }));
     await full.command('DEL', locks.lock('x'));
     await full.command('CONFIG', 'SET', 'maxmemory', 1);
     const [reply] = (await locks.check('x', '!me', [['b', position]])) as unknown[][];
-    expect(reply?.[2]).toBe('b');
+    expect(reply?.[3]).toBe('b');
   });
 
   it('reports a grant whose message was lost, with the time left', async () => {
@@ -41,8 +41,8 @@ describe('check', () => {
       ['a', 1],
       ['b', 2],
     ])) as unknown[][];
-    expect(reply?.slice(2, 4)).toEqual(['a', token]);
-    expect(Number(reply?.[4])).toBeLessThanOrEqual(9000);
+    expect(reply?.slice(3, 5)).toEqual(['a', token]);
+    expect(Number(reply?.[5])).toBeLessThanOrEqual(9000);
     expect(await redis.command('ZRANGE', client.keys(name)[2], 0, -1)).toEqual(['@~x', 'b|30000|~x|label']);
   });
 
@@ -54,11 +54,11 @@ describe('check', () => {
     await redis.command('SET', client.lock(theirs), 'theirs', 'PX', 9_000);
     await redis.command('SET', client.lock(endless), 'theirs');
     const left = async (name: string) => {
-      const [, , enqueued] = (await client.acquire(name, 'b', { replyAddress: '~x' })) as number[];
-      const [reply] = (await client.check(name, '~x', [['b', 1]])) as number[][];
-      expect(reply).toHaveLength(2);
-      expect(Math.abs(Number(enqueued) - Number(reply?.[1]))).toBeLessThan(5_000);
-      return Number(reply?.[1]);
+      const [, , , enqueued] = (await client.acquire(name, 'b', { replyAddress: '~x' })) as unknown[];
+      const [reply] = (await client.check(name, '~x', [['b', 1]])) as unknown[][];
+      expect(reply).toHaveLength(3);
+      expect(Math.abs(Number(enqueued) - Number(reply?.[2]))).toBeLessThan(5_000);
+      return Number(reply?.[2]);
     };
     for (const [name, ttlMs] of [
       [own, 9_000],
@@ -80,7 +80,7 @@ describe('check', () => {
       ['b', '!me'],
       ['c', '~x'],
     ] as const) {
-      positions.push(-first(await client.acquire(name, id, { replyAddress })));
+      positions.push(number(await client.acquire(name, id, { replyAddress })));
     }
     await client.check(name, '~me', [['b', positions[0] as number]], { former: '!me' });
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
@@ -92,7 +92,7 @@ describe('check', () => {
   it('keeps waiters as silent while nobody listens to their channel', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { replyAddress: '=gone' }));
+    const position = number(await client.acquire(name, 'b', { replyAddress: '=gone' }));
     await client.check(name, '=gone', [['b', position]]);
     expect(await redis.command('ZRANGEBYSCORE', client.keys(name)[2], 0, '+inf')).toEqual([
       'b|30000|!gone|label',
@@ -100,9 +100,9 @@ describe('check', () => {
     expect(Number(await redis.command('ZSCORE', client.keys(name)[2], 'b|30000|!gone|label'))).toBe(position);
     // Who hears nothing is handed nothing by others, holds back those behind it, and takes the free lock by its own check.
     await client.acquire(name, 'c', { replyAddress: '~x' });
-    expect(await client.release(name, 'a')).toBe(1);
+    expect(await client.release(name, 'a')).toBe('released');
     expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
-    expect(await client.acquire(name, 'd')).toBe(0);
+    expect(await client.acquire(name, 'd')).toBe('contended');
     await client.check(name, '=gone', [['b', position]]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
   });
@@ -114,7 +114,7 @@ describe('check', () => {
   ])('moves a waiter to %s from %s, at its position, and to %s without a listener', async (to, from, now) => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { replyAddress: from }));
+    const position = number(await client.acquire(name, 'b', { replyAddress: from }));
     await client.check(name, to, [['b', position]], { former: from });
     const queue = client.keys(name)[2];
     expect(await redis.command('ZRANGEBYSCORE', queue, 0, '+inf', 'WITHSCORES')).toEqual([
@@ -126,7 +126,7 @@ describe('check', () => {
   it('gives a waiter its sharded channel back once somebody listens there', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    const position = -first(await client.acquire(name, 'b', { replyAddress: '!me' }));
+    const position = number(await client.acquire(name, 'b', { replyAddress: '!me' }));
     const listener = new Redis(redis.url);
     onTestFinished(() => listener.disconnect());
     await listener.ssubscribe('me{1}');
@@ -150,10 +150,11 @@ describe('check', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000||~x', 1, 'b|30000|~x|', 1, 1, 'c|30000|~x|', 2],
-    )) as unknown[];
-    expect(replies[0]).toMatch(/WRONGTYPE/);
-    expect(Number((replies[1] as unknown[])[0])).toBeGreaterThan(0);
+      ['5000', '~x', '', 1, 'b|30000|~x|', 1, '', 1, 'c|30000|~x|', 2, ''],
+    )) as unknown[][];
+    expect(replies[0]).toEqual(['failed', expect.stringMatching(/WRONGTYPE/)]);
+    expect(replies[1]?.[0]).toBe('checked');
+    expect(Number(replies[1]?.[1])).toBeGreaterThan(0);
   });
 
   it('lets a queue die with its last process', async () => {

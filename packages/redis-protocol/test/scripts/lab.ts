@@ -16,13 +16,19 @@ export function useServer(): void {
 
 let count = 0;
 export const fresh = () => `resource-${++count}`;
-export const first = (reply: unknown) => Number(Array.isArray(reply) ? reply[0] : reply);
-export const waits = (reply: unknown) => first(reply) < 0;
+/** The word that a reply of `acquire` begins with; a token alone stands for `granted`. */
+export const word = (reply: unknown) => {
+  const first = String(Array.isArray(reply) ? reply[0] : reply);
+  return /^\d+$/.test(first) ? 'granted' : first;
+};
+/** The number behind the word: the token of a grant, the position of a waiter. */
+export const number = (reply: unknown) => Number(Array.isArray(reply) ? reply[1] : reply);
+export const waits = (reply: unknown) => word(reply) === 'waiting';
 export const exists = (name: string) =>
   redis.command('EXISTS', ...client.allKeys(name).filter((_, at) => at !== 1));
 /** Attempts until the lock is granted. */
 export const isGranted = (name: string, id: string, mode = '0:', options: { ttlMs?: number } = {}) =>
-  waitUntil(async () => first(await client.take(name, id, mode, options)) > 0, {
+  waitUntil(async () => word(await client.take(name, id, mode, options)) === 'granted', {
     what: `the grant of ${id}`,
     timeoutMs: 2_000,
   });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
 import { type ModelEntry, Model, type ModelMode } from './model.ts';
-import { client, redis, useServer } from './lab.ts';
+import { client, number, redis, useServer, word } from './lab.ts';
 
 useServer();
 
@@ -105,12 +105,10 @@ class Run {
       mode.weight === undefined
         ? await client.acquire(this.#name, id, options)
         : await client.take(this.#name, id, argument(mode), options);
-    const first = Number(Array.isArray(reply) ? reply[0] : reply);
-    const status =
-      first > 0 ? 'granted' : first < 0 ? 'waiting' : Array.isArray(reply) ? 'conflict' : 'contended';
+    const status = word(reply);
     expect(status).toBe(expected);
-    if (first < 0) this.#positions.set(id, -first);
-    if (first > 0 && !held) this.#minted(first);
+    if (status === 'waiting') this.#positions.set(id, number(reply));
+    if (status === 'granted' && !held) this.#minted(number(reply));
     if (status === 'conflict') this.#abandonId(id);
   }
 
@@ -119,7 +117,7 @@ class Run {
     this.log.push(`many ${entry.id} ${argument(entry.mode)}`);
     const expected = this.#model.many([entry]);
     const reply = await client.many([this.#name, entry.id, argument(entry.mode)]);
-    expect(Array.isArray(reply)).toBe(expected);
+    expect(word(reply)).toBe(expected ? 'granted' : 'contended');
   }
 
   async #steal(entry: ModelEntry): Promise<void> {
@@ -133,7 +131,7 @@ class Run {
     this.#model.steal(entry);
     const options = { steal: true, replyAddress: '!me' };
     const reply = await client.take(this.#name, entry.id, argument(entry.mode), options);
-    if (!held) this.#minted(Number(Array.isArray(reply) ? reply[0] : reply));
+    if (!held) this.#minted(number(reply));
   }
 
   async #release(entry: ModelEntry | undefined): Promise<void> {
@@ -145,8 +143,8 @@ class Run {
       mode.weight === undefined
         ? await client.release(this.#name, id)
         : await client.releaseShare(this.#name, id, mode.weight);
-    expect(reply).not.toBe(0);
-    this.#handed(reply, 0);
+    expect(word(reply)).toBe('released');
+    this.#handed(reply, 1);
     this.#abandonId(id);
   }
 
@@ -156,7 +154,7 @@ class Run {
     this.log.push(`abandon ${id}`);
     this.#model.end(id);
     const reply = await client.run(scripts.abandon, client.keys(this.#name), [id, '=me', member(id, mode)]);
-    this.#handed(reply, 0);
+    this.#handed(reply, 1);
     this.#abandonId(id);
   }
 
@@ -184,15 +182,15 @@ class Run {
     if (entry === undefined || this.#model.limit > 0) return;
     this.log.push(`downgrade ${entry.id}`);
     this.#model.downgrade(entry.id);
-    this.#handed(await client.downgrade(this.#name, entry.id), 1);
+    this.#handed(await client.downgrade(this.#name, entry.id), 2);
   }
 
   async #resize(limit: number): Promise<void> {
     this.log.push(`resize ${limit}`);
     const expected = this.#model.resize(limit);
-    const reply = (await client.resize(this.#name, limit)) as unknown[];
-    expect(reply[0]).toBe(expected === 'set' ? 1 : 0);
-    this.#handed(reply, 1);
+    const reply = await client.resize(this.#name, limit);
+    expect(word(reply)).toBe(expected);
+    if (expected === 'set') this.#handed(reply, 1);
   }
 
   /** The heartbeat of the process of the waiters. */
@@ -205,14 +203,13 @@ class Run {
     );
     const args = waiting.flatMap(([id, position]) => {
       const mode = modes.get(id) as ModelMode;
-      return [member(id, mode), mode.limit > 0 ? `${position}:${mode.limit}` : position];
+      return [member(id, mode), position, mode.limit > 0 ? mode.limit : ''];
     });
     const [reply] = (await client.run(scripts.check, client.keys(this.#name), [
-      '60000||!me',
-      waiting.length,
+      ...[60_000, '!me', '', waiting.length],
       ...args,
     ])) as unknown[];
-    expect(typeof reply).not.toBe('string');
+    expect(word(reply)).toBe('checked');
   }
 
   #handed(reply: unknown, from: number): void {

@@ -1,7 +1,7 @@
 import { startRedis, waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, exists, expectQueues, first, fresh, redis, useServer } from './lab.ts';
+import { client, exists, expectQueues, fresh, number, redis, useServer, word } from './lab.ts';
 import { ScriptClient, sharesOf } from './script-client.ts';
 
 useServer();
@@ -12,32 +12,32 @@ describe('downgrade', () => {
     await client.acquire(name, 'w', { ttlMs: 20_000 });
     await client.take(name, 'r', '0:0', { replyAddress: '=me' });
     await client.acquire(name, 'w2', { replyAddress: '=me' });
-    const [left, id, , ...rest] = (await client.downgrade(name, 'w')) as unknown[];
+    const [status, left, id, , ...rest] = (await client.downgrade(name, 'w')) as unknown[];
     expect(Number(left)).toBeGreaterThan(19_000);
-    expect([id, rest]).toEqual(['r', []]);
+    expect([status, id, rest]).toEqual(['shared', 'r', []]);
     expect((await client.inspect(name)).holders.sort()).toEqual(['r', 'w']);
-    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    expect(await client.downgrade(name, 'w')).toEqual(['shared', expect.any(Number)]);
     expect(await client.renewShares([name, 'w', 20_000])).toEqual([1]);
-    expect(await client.releaseShare(name, 'r')).toBe(1);
-    expect(((await client.releaseShare(name, 'w')) as unknown[])[0]).toBe('w2');
-    expect(await client.downgrade(name, 'w')).toBe(2);
-    expect(await client.downgrade(fresh(), 'w')).toBe(0);
+    expect(await client.releaseShare(name, 'r')).toBe('released');
+    expect(((await client.releaseShare(name, 'w')) as unknown[])[1]).toBe('w2');
+    expect(await client.downgrade(name, 'w')).toBe('another-holds');
+    expect(await client.downgrade(fresh(), 'w')).toBe('nobody-holds');
   });
 
   it('is reported only as long as it lasts', async () => {
     const name = fresh();
     await client.acquire(name, 'w');
     await client.downgrade(name, 'w');
-    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    expect(await client.downgrade(name, 'w')).toEqual(['shared', expect.any(Number)]);
     await client.expire(name, 'w');
-    expect(await client.downgrade(name, 'w')).toBe(2);
+    expect(await client.downgrade(name, 'w')).toBe('another-holds');
   });
 
   it('that may not have happened leaves a hold that is renewed and released either way', async () => {
     const name = fresh();
     await client.acquire(name, 'w');
     expect(await client.renewShares([name, 'w', 20_000])).toEqual([1]);
-    expect(await client.releaseShare(name, 'w')).toBe(1);
+    expect(await client.releaseShare(name, 'w')).toBe('released');
     expect(await exists(name)).toBe(0);
   });
 });
@@ -54,9 +54,9 @@ describe('steal', () => {
       await client.take(name, 'b', held, { replyAddress: '~x' });
       await client.take(name, 'c', held, { replyAddress: '~x' });
       const reply = await client.take(name, 'stealer', mode, { steal: true });
-      expect(first(reply)).toBeGreaterThan(token);
+      expect(number(reply)).toBeGreaterThan(token);
       const again = (await client.take(name, 'stealer', mode, { steal: true })) as unknown[];
-      expect(again[0]).toBe(first(reply));
+      expect(again.slice(0, 2)).toEqual(['granted', number(reply)]);
       expect(await client.renewShares([name, 'a', 9000])).toEqual([2]);
       const { waiters, value } = await client.inspect(name);
       expect(waiters).toEqual(held === '0:' ? ['b', 'c'] : []);
@@ -74,7 +74,7 @@ describe('steal', () => {
     const name = fresh();
     await client.take(name, 'holder', waits === '4:2' ? '4:4' : '0:');
     await client.take(name, 'waiter', waits, { replyAddress: '~x' });
-    expect(await client.take(name, 'stealer', mode, { steal: true })).toEqual([0, limit]);
+    expect(await client.take(name, 'stealer', mode, { steal: true })).toEqual(['conflict', limit]);
     const { holders, value, waiters } = await client.inspect(name);
     expect(`${String(value)} ${holders.join()}`).toContain('holder');
     expect(waiters).toEqual(['waiter']);
@@ -111,15 +111,15 @@ describe('thousands of waiters', () => {
     await client.take(limited, 'r', '1:1', { replyAddress: '=me' });
     await addWaiters(limited, '1');
     const replies = [
-      [1, await client.downgrade(written, 'w')],
+      [2, await client.downgrade(written, 'w')],
       [1, await client.resize(limited, 2 * size)],
-      [4, await client.forceRelease(forced)],
+      [5, await client.forceRelease(forced)],
     ] as [number, unknown[]][];
     for (const [before, reply] of replies) {
       expect(reply).toHaveLength(before + 2 * size);
       expect([reply[before], reply[before + 2], reply.at(-2)]).toEqual(['r', 'id1', `id${size - 1}`]);
     }
-    expect(replies[2]?.[1][0]).toMatch(/^w\|\+\|/);
+    expect(replies[2]?.[1][1]).toMatch(/^w\|\+\|/);
     for (const name of [written, limited, forced])
       expect(await redis.command('HLEN', client.holders(name))).toBe(size + (name === forced ? 0 : 1));
   });
@@ -128,23 +128,23 @@ describe('thousands of waiters', () => {
 describe('many', () => {
   it('are taken all or none, and once', async () => {
     const [a, b, c] = [fresh(), fresh(), fresh()];
-    const reply = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
-    expect(reply).toHaveLength(6);
+    const reply = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as unknown[];
+    expect(reply).toHaveLength(7);
     expect(await redis.command('GET', client.lock(a))).toMatch(/^x\|-\|/);
     expect(await client.mark(c)).toBe('*4|2');
-    const again = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as number[];
-    expect([again[0], again[2], again[4]]).toEqual([reply[0], reply[2], reply[4]]);
+    const again = (await client.many([a, 'x', '0:'], [b, 'y', '0:0'], [c, 'z', '4:2'])) as unknown[];
+    expect([0, 1, 3, 5].map((at) => again[at])).toEqual(['granted', reply[1], reply[3], reply[5]]);
     const d = fresh();
-    expect(await client.many([d, 'q', '0:'], [b, 'r', '0:'])).toBe(0);
+    expect(await client.many([d, 'q', '0:'], [b, 'r', '0:'])).toBe('contended');
     expect(await exists(d)).toBe(0);
-    expect(first(await client.many([d, 'q', '0:'], [b, 'r', '0:0']))).toBeGreaterThan(0);
+    expect(word(await client.many([d, 'q', '0:'], [b, 'r', '0:0']))).toBe('granted');
   });
 
   it('never overtake waiters', async () => {
     const [a, b] = [fresh(), fresh()];
     await client.take(a, 'x', '4:2');
     await client.take(a, 'heavy', '4:4', { replyAddress: '~x' });
-    expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe(0);
+    expect(await client.many([b, 'q', '0:'], [a, 'r', '4:1'])).toBe('contended');
     expect(await exists(b)).toBe(0);
   });
 });
@@ -155,27 +155,27 @@ describe('operating', () => {
     const tokens = [];
     for (const id of ['a', 'b']) tokens.push(String(await client.take(name, id, '4:2')));
     await client.take(name, 'c', '4:2', { replyAddress: '=me' });
-    expect(await client.forceRelease(name, 'nobody')).toBe(0);
+    expect(await client.forceRelease(name, 'nobody')).toBe('nothing-ended');
     const ended = fresh();
     for (const id of ['d', 'e']) await client.take(ended, id, '0:0');
     await client.expire(ended, 'd');
-    const [, , , reported] = (await client.forceRelease(ended)) as [unknown, unknown, unknown, string[]];
-    expect(sharesOf(reported).map(({ id }) => id)).toEqual(['e']);
+    const [, , , , reported] = (await client.forceRelease(ended)) as unknown[];
+    expect(sharesOf(reported as string[]).map(({ id }) => id)).toEqual(['e']);
     const one = (await client.forceRelease(name, 'a')) as unknown[];
-    expect(sharesOf(one[3] as string[])).toMatchObject([
+    expect(sharesOf(one[4] as string[])).toMatchObject([
       { id: 'a', weight: 2, label: 'label', token: BigInt(tokens[0] as string) },
     ]);
-    expect(one[4]).toBe('c');
+    expect(one[5]).toBe('c');
     const all = (await client.forceRelease(name)) as unknown[][];
-    expect(sharesOf(all[3] as string[]).map(({ id }) => id)).toEqual(['b', 'c']);
+    expect(sharesOf(all[4] as string[]).map(({ id }) => id)).toEqual(['b', 'c']);
     expect(await exists(name)).toBe(0);
   });
 
   it('abandon ends one share, whatever is known of it', async () => {
     const name = fresh();
     for (const id of ['a', 'ab', 'b']) await client.take(name, id, '4:1');
-    expect(await client.abandon(name, 'a')).toBe(1);
-    expect(await client.abandon(name, 'a')).toBe(0);
+    expect(await client.abandon(name, 'a')).toBe('released');
+    expect(await client.abandon(name, 'a')).toBe('not-held');
     expect(await client.mark(name)).toBe('*4|2');
     expect((await client.inspect(name)).holders).toEqual(['ab', 'b']);
   });
@@ -186,17 +186,19 @@ describe('operating', () => {
     await client.take(name, 'b', '4:3', { ttlMs: 500 });
     const positions = [];
     for (const id of ['c', 'd'])
-      positions.push(-first(await client.take(name, id, '4:2', { replyAddress: '~x' })));
+      positions.push(number(await client.take(name, id, '4:2', { replyAddress: '~x' })));
     await waitUntil(async () => (await client.inspect(name)).holders.length === 1, { what: 'the end of b' });
     const [reply] = (await client.run(scripts.check, client.keys(name), [
-      '5000||~x',
+      '5000',
+      '~x',
+      '',
       3,
-      ...['a|30000:1|~x|label', '1:4', 'c|30000:2|~x|label', `${positions[0]}:4`],
-      ...['d|30000:2|~x|label', `${positions[1]}:4`],
+      ...['a|30000:1|~x|label', 1, 4, 'c|30000:2|~x|label', positions[0] as number, 4],
+      ...['d|30000:2|~x|label', positions[1] as number, 4],
     ])) as unknown[][];
-    expect(reply?.slice(2, 4)).toEqual(['a', token]);
-    expect(reply?.[4]).toBeLessThanOrEqual(9_000);
-    expect([reply?.[5], reply?.[7], reply?.length]).toEqual(['c', 30_000, 8]);
+    expect(reply?.slice(3, 5)).toEqual(['a', token]);
+    expect(reply?.[5]).toBeLessThanOrEqual(9_000);
+    expect([reply?.[6], reply?.[8], reply?.length]).toEqual(['c', 30_000, 9]);
     expect(await client.mark(name)).toBe('*4|3');
   });
 
@@ -205,12 +207,14 @@ describe('operating', () => {
     await client.take(name, 'r', '0:0');
     await client.acquire(name, 'w', { replyAddress: '=gone' });
     await client.take(name, 'r2', '0:0', { replyAddress: '=gone-too' });
-    const position = -first(await client.take(name, 'r3', '0:0', { replyAddress: '!me' }));
+    const position = number(await client.take(name, 'r3', '0:0', { replyAddress: '!me' }));
     const [reply] = (await client.run(scripts.check, client.keys(name), [
-      '5000||!me',
-      ...[1, 'r3|30000:0|!me|label', position],
+      '5000',
+      '!me',
+      '',
+      ...[1, 'r3|30000:0|!me|label', position, ''],
     ])) as unknown[][];
-    expect(reply?.[2]).toBe('r3');
+    expect(reply?.[3]).toBe('r3');
     const { holders, waiters } = await client.inspect(name);
     expect([holders.sort(), waiters]).toEqual([['r', 'r3'], []]);
   });
@@ -220,19 +224,19 @@ describe('operating', () => {
     await client.take(permits, 'a', '4:4');
     await client.take(permits, 'gone', '4:3', { replyAddress: '=gone' });
     await client.take(permits, 'b', '4:2', { replyAddress: '!me' });
-    expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[0]).toBe('b');
+    expect(((await client.releaseShare(permits, 'a', 4)) as unknown[])[1]).toBe('b');
     expect(await client.mark(permits)).toBe('*4|2');
     const beside = fresh();
     await client.take(beside, 'stays', '4:1');
     await client.take(beside, 'a', '4:3');
     await client.take(beside, 'gone', '4:3', { replyAddress: '=gone' });
     await client.take(beside, 'b', '4:2', { replyAddress: '!me' });
-    expect(((await client.releaseShare(beside, 'a', 3)) as unknown[])[0]).toBe('b');
+    expect(((await client.releaseShare(beside, 'a', 3)) as unknown[])[1]).toBe('b');
     expect(await client.mark(beside)).toBe('*4|3');
     await client.acquire(readers, 'w');
     await client.take(readers, 'gone', '0:0', { replyAddress: '=gone' });
     await client.acquire(readers, 'w2', { replyAddress: '!me' });
-    expect(((await client.release(readers, 'w')) as unknown[])[0]).toBe('w2');
+    expect(((await client.release(readers, 'w')) as unknown[])[1]).toBe('w2');
   });
 
   it('another type at a side key is an error, before anything is written, and stays', async () => {
@@ -264,10 +268,10 @@ describe('operating', () => {
     const replies = (await client.run(
       scripts.check,
       [...client.keys(bad), ...client.keys(good)],
-      ['5000||~x', 1, 'b|30000:0|~x|', 1, 1, 'c|30000:0|~x|', 2],
-    )) as unknown[];
-    expect(replies[0]).toMatch(/WRONGTYPE/);
-    expect((replies[1] as unknown[])[2]).toBe('c');
+      ['5000', '~x', '', 1, 'b|30000:0|~x|', 1, '', 1, 'c|30000:0|~x|', 2, ''],
+    )) as unknown[][];
+    expect(replies[0]).toEqual(['failed', expect.stringMatching(/WRONGTYPE/)]);
+    expect(replies[1]?.[3]).toBe('c');
   });
 
   it('a full memory refuses new shares, but renews, releases, downgrades and hands off', async () => {
@@ -281,10 +285,10 @@ describe('operating', () => {
     await full.command('CONFIG', 'SET', 'maxmemory', 1);
     await expect(locks.take('z', 'a', '0:0')).rejects.toThrow(/OOM/);
     expect(await locks.renewShares(['x', 'a', 60_000])).toEqual([expect.any(Number)]);
-    expect(((await locks.releaseShare('x', 'a', 1)) as unknown[])[0]).toBe('c');
-    expect(((await locks.downgrade('y', 'w')) as unknown[])[1]).toBe('r');
-    expect(await locks.releaseShare('y', 'w')).toBe(1);
-    expect(await locks.abandon('x', 'b')).toBe(1);
+    expect(((await locks.releaseShare('x', 'a', 1)) as unknown[])[1]).toBe('c');
+    expect(((await locks.downgrade('y', 'w')) as unknown[])[2]).toBe('r');
+    expect(await locks.releaseShare('y', 'w')).toBe('released');
+    expect(await locks.abandon('x', 'b')).toBe('released');
     expect(await full.command('EXISTS', locks.lock('z'))).toBe(0);
   });
 });
@@ -304,8 +308,8 @@ describe('shares that the queue has twice', () => {
       const [entry = '', position] = queued as string[];
       await redis.command('ZADD', queue, String(Number(position) + 1), entry.replace('|30000', '|29000'));
       const handed = await (holder === '0:' ? client.release(name, 'w') : client.releaseShare(name, 'w', 4));
-      expect(handed, waiter).toEqual(['a', expect.any(Number)]);
-      expect(await client.token(name, 'a')).toBe(String((handed as unknown[])[1]));
+      expect(handed, waiter).toEqual(['released', 'a', expect.any(Number)]);
+      expect(await client.token(name, 'a')).toBe(String((handed as unknown[])[2]));
       expect(await client.mark(name)).toBe(mark);
       expect((await client.inspect(name)).waiters).toEqual([]);
     }

@@ -10,10 +10,10 @@ describe('release', () => {
   it('frees what this id holds and nothing else', async () => {
     const name = fresh();
     await client.acquire(name, 'a');
-    expect(await client.release(name, 'b')).toBe(0);
-    expect(await client.run(scripts.releaseKey, [client.lock(name)], ['b'])).toBe(0);
-    expect(await client.release(name, 'a')).toBe(1);
-    expect(await client.release(name, 'a')).toBe(0);
+    expect(await client.release(name, 'b')).toBe('not-held');
+    expect(await client.run(scripts.releaseKey, [client.lock(name)], ['b'])).toBe('not-held');
+    expect(await client.release(name, 'a')).toBe('released');
+    expect(await client.release(name, 'a')).toBe('not-held');
     expect(await redis.command('EXISTS', client.lock(name))).toBe(0);
   });
 
@@ -28,14 +28,14 @@ describe('release', () => {
       ['c', 'd'],
     ] as const) {
       const reply = (await client.release(name, from)) as unknown[];
-      expect(reply[0]).toBe(to);
-      expect(Number(reply[1])).toBeGreaterThan(last);
-      last = Number(reply[1]);
+      expect(reply.slice(0, 2)).toEqual(['released', to]);
+      expect(Number(reply[2])).toBeGreaterThan(last);
+      last = Number(reply[2]);
       const left = Number(await redis.command('PTTL', client.lock(name)));
       expect(left).toBeGreaterThan(8_000);
       expect(left).toBeLessThanOrEqual(9_000);
     }
-    expect(await client.release(name, 'd')).toBe(1);
+    expect(await client.release(name, 'd')).toBe('released');
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
   });
 
@@ -44,7 +44,7 @@ describe('release', () => {
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '=gone' });
     await client.acquire(name, 'c', { replyAddress: '~cluster' });
-    expect(await client.release(name, 'a')).toEqual([]);
+    expect(await client.release(name, 'a')).toEqual(['released']);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
 
@@ -53,7 +53,7 @@ describe('release', () => {
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '^gone{1}' });
     await client.acquire(name, 'c', { replyAddress: '~silent' });
-    expect(await client.release(name, 'a')).toEqual([]);
+    expect(await client.release(name, 'a')).toEqual(['released']);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^c\|/);
   });
 
@@ -68,7 +68,7 @@ describe('release', () => {
     await listener.subscribe('told{1}');
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '^told{1}' });
-    expect(await client.release(name, 'a')).toEqual([]);
+    expect(await client.release(name, 'a')).toEqual(['released']);
     await waitUntil(() => heard.length > 0, { what: 'the message' });
     expect(heard).toEqual([
       ['sharded', 'told{1}', expect.stringMatching(new RegExp(`^granted b \\d+ ${client.lock(name)}$`))],
@@ -90,7 +90,7 @@ describe('release', () => {
       ['b', 'c', '^own{2}'],
       ['c', 'd', '^own{3}'],
     ] as const) {
-      expect(await client.release(name, from, caller)).toMatchObject([to, expect.anything()]);
+      expect(await client.release(name, from, caller)).toMatchObject(['released', to, expect.anything()]);
     }
   });
 
@@ -98,7 +98,7 @@ describe('release', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '=gone' });
-    expect(await client.release(name, 'a')).toBe(1);
+    expect(await client.release(name, 'a')).toBe('released');
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
   });
 
@@ -117,7 +117,7 @@ describe('release', () => {
       ['AUTH', 'mute', ''],
       ['EVAL', scripts.release.source, 3, ...client.keys(name), 'a', '=me'],
     ]);
-    expect(replies.at(-1)).toEqual([]);
+    expect(replies.at(-1)).toEqual(['released']);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|\+\|/);
     expect(await redis.command('ZCOUNT', client.keys(name)[2], '0', '+inf')).toBe(1);
   });
@@ -128,10 +128,10 @@ describe('abandon', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     for (const id of ['b', 'c']) await client.acquire(name, id, { replyAddress: '=me' });
-    expect(await client.abandon(name, 'b')).toBe(0);
-    expect(((await client.abandon(name, 'a')) as unknown[])[0]).toBe('c');
-    expect(await client.abandon(name, 'a')).toBe(0);
-    expect(await client.abandon(name, 'c')).toBe(1);
+    expect(await client.abandon(name, 'b')).toBe('not-held');
+    expect(((await client.abandon(name, 'a')) as unknown[])[1]).toBe('c');
+    expect(await client.abandon(name, 'a')).toBe('not-held');
+    expect(await client.abandon(name, 'c')).toBe('released');
     expect(await redis.command('EXISTS', client.lock(name), client.keys(name)[2])).toBe(0);
   });
 
@@ -149,13 +149,13 @@ describe('force-release', () => {
     const name = fresh();
     await client.acquire(name, 'a');
     await client.acquire(name, 'b', { replyAddress: '~x' });
-    expect(await client.run(scripts.forceRelease, client.keys(name), ['=me', 'z'])).toBe(0);
+    expect(await client.run(scripts.forceRelease, client.keys(name), ['=me', 'z'])).toBe('nothing-ended');
     const ended = (await client.run(scripts.forceRelease, client.keys(name), ['=me', 'a'])) as unknown[];
-    expect(ended[0]).toMatch(/^a\|\+\|/);
+    expect(ended.slice(0, 2)).toEqual(['ended', expect.stringMatching(/^a\|\+\|/)]);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^b\|/);
     await redis.command('SET', client.lock(name), 'stranger');
     const foreign = await client.run(scripts.forceRelease, client.keys(name), ['=me', 'stranger']);
-    expect(foreign).toEqual(['stranger', -1, expect.any(Number), []]);
-    expect(await client.run(scripts.forceRelease, client.keys(name), ['=me'])).toBe(0);
+    expect(foreign).toEqual(['ended', 'stranger', -1, expect.any(Number), []]);
+    expect(await client.run(scripts.forceRelease, client.keys(name), ['=me'])).toBe('nothing-ended');
   });
 });

@@ -36,9 +36,9 @@ describe('a full memory', () => {
     await expect(locks.acquire('x', 'c', { replyAddress: '=me' })).rejects.toThrow(/OOM/);
     expect(await full.command('EXISTS', locks.lock('z'))).toBe(0);
     expect(await locks.renew(['x', 'a', 60_000])).toEqual([1]);
-    expect(((await locks.release('x', 'a')) as unknown[])[0]).toBe('b');
-    expect(await locks.abandon('x', 'b')).toBe(1);
-    expect(await locks.release('y', 'a')).toBe(1);
+    expect(((await locks.release('x', 'a')) as unknown[])[1]).toBe('b');
+    expect(await locks.abandon('x', 'b')).toBe('released');
+    expect(await locks.release('y', 'a')).toBe('released');
     expect(await full.command('EXISTS', locks.lock('x'), locks.lock('y'))).toBe(0);
   });
 });

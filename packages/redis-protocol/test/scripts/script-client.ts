@@ -20,7 +20,7 @@ export class ScriptClient {
     id: string,
     { ttlMs = 30_000, replyAddress }: { ttlMs?: number; replyAddress?: string } = {},
   ) {
-    const queue = replyAddress === undefined ? [] : [`5000|${replyAddress}`];
+    const queue = replyAddress === undefined ? [] : [replyAddress, 5000];
     return this.run(scripts.acquire, this.keys(name), [id, ttlMs, 'label', ...queue]);
   }
 
@@ -42,8 +42,8 @@ export class ScriptClient {
     waiters: readonly (readonly [id: string, position: number])[],
     { aliveMs = 5000, former = '' } = {},
   ) {
-    const members = waiters.flatMap(([id, position]) => [`${id}|30000|${replyAddress}|label`, position]);
-    const args = [`${aliveMs}|${former}|${replyAddress}`, waiters.length, ...members];
+    const members = waiters.flatMap(([id, position]) => [`${id}|30000|${replyAddress}|label`, position, '']);
+    const args = [aliveMs, replyAddress, former, waiters.length, ...members];
     return this.run(scripts.check, this.keys(name), args);
   }
 
@@ -74,8 +74,8 @@ export class ScriptClient {
       steal = false,
     }: { ttlMs?: number; replyAddress?: string; steal?: boolean } = {},
   ) {
-    const enqueue = replyAddress === undefined ? '' : `5000|${replyAddress}`;
-    const args = [id, ttlMs, 'label', enqueue, ...mode.split(':')];
+    const enqueue = replyAddress === undefined ? ['', '', '', ''] : [replyAddress, 5000, '', ''];
+    const args = [id, ttlMs, 'label', ...enqueue, ...mode.split(':')];
     return this.run(scripts.acquire, this.allKeys(name), steal ? [...args, 'steal'] : args);
   }
 

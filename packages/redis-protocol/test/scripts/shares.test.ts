@@ -1,7 +1,18 @@
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it } from 'vitest';
 import { scripts } from '../../src/generated/scripts.ts';
-import { client, exists, expectQueues, first, fresh, isGranted, redis, useServer, waits } from './lab.ts';
+import {
+  client,
+  exists,
+  expectQueues,
+  fresh,
+  isGranted,
+  number,
+  redis,
+  useServer,
+  waits,
+  word,
+} from './lab.ts';
 import { sharesOf } from './script-client.ts';
 
 useServer();
@@ -14,9 +25,9 @@ describe('readers', () => {
     expect(b).toBeGreaterThan(a);
     expect(await client.mark(name)).toBe('*0|0');
     expect((await client.inspect(name)).holders).toEqual(['a', 'b']);
-    expect(await client.releaseShare(name, 'a')).toBe(1);
-    expect(await client.releaseShare(name, 'a')).toBe(0);
-    expect(await client.releaseShare(name, 'b')).toBe(1);
+    expect(await client.releaseShare(name, 'a')).toBe('released');
+    expect(await client.releaseShare(name, 'a')).toBe('not-held');
+    expect(await client.releaseShare(name, 'b')).toBe('released');
     expect(await exists(name)).toBe(0);
   });
 
@@ -25,7 +36,7 @@ describe('readers', () => {
     await client.take(name, 'long', '0:0', { ttlMs: 40_000 });
     await client.take(name, 'short', '0:0', { ttlMs: 60 });
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(30_000);
-    expect(await client.acquire(name, 'w')).toBe(0);
+    expect(await client.acquire(name, 'w')).toBe('contended');
     expect(await redis.command('SET', client.lock(name), 'theirs', 'NX', 'PX', 1000)).toBeNull();
     await client.releaseShare(name, 'long');
     // The mark stays, and our scripts read beyond it.
@@ -35,18 +46,18 @@ describe('readers', () => {
   it("are excluded by a writer and by a stranger's lock, without a conflict", async () => {
     const name = fresh();
     await client.acquire(name, 'w');
-    expect(await client.take(name, 'r', '0:0')).toBe(0);
+    expect(await client.take(name, 'r', '0:0')).toBe('contended');
     await client.release(name, 'w');
     await redis.command('SET', client.lock(name), 'theirs', 'PX', 30_000);
-    for (const mode of ['0:0', '4:1']) expect(await client.take(name, 'r', mode), mode).toBe(0);
+    for (const mode of ['0:0', '4:1']) expect(await client.take(name, 'r', mode), mode).toBe('contended');
     expect(await redis.command('GET', client.lock(name))).toBe('theirs');
   });
 
   it('get the same token and the time left when they attempt again', async () => {
     const name = fresh();
     const token = Number(await client.take(name, 'a', '0:0'));
-    const [again, left] = (await client.take(name, 'a', '0:0', { ttlMs: 90_000 })) as number[];
-    expect(again).toBe(token);
+    const [status, again, left] = (await client.take(name, 'a', '0:0', { ttlMs: 90_000 })) as unknown[];
+    expect([status, again]).toEqual(['granted', token]);
     expect(left).toBeLessThanOrEqual(30_000);
     expect(left).toBeGreaterThan(29_000);
   });
@@ -55,16 +66,16 @@ describe('readers', () => {
     const name = fresh();
     await client.take(name, 'r1', '0:0');
     expect(waits(await client.acquire(name, 'w', { replyAddress: '~x' }))).toBe(true);
-    expect(await client.take(name, 'r2', '0:0')).toBe(0);
+    expect(await client.take(name, 'r2', '0:0')).toBe('contended');
     for (const id of ['r2', 'r3'])
       expect(waits(await client.take(name, id, '0:0', { replyAddress: '=me' }))).toBe(true);
     await client.acquire(name, 'w2', { replyAddress: '~x' });
     expect(waits(await client.take(name, 'r4', '0:0', { replyAddress: '=me' }))).toBe(true);
-    expect(await client.releaseShare(name, 'r1')).toEqual([]);
+    expect(await client.releaseShare(name, 'r1')).toEqual(['released']);
     expect(await redis.command('GET', client.lock(name))).toMatch(/^w\|\+\|/);
     const handed = (await client.release(name, 'w')) as unknown[];
-    expect([handed[0], handed[2], handed.length]).toEqual(['r2', 'r3', 4]);
-    expect(Number(handed[3])).toBeGreaterThan(Number(handed[1]));
+    expect([handed[0], handed[1], handed[3], handed.length]).toEqual(['released', 'r2', 'r3', 5]);
+    expect(Number(handed[4])).toBeGreaterThan(Number(handed[2]));
     expect(await client.inspect(name)).toMatchObject({ holders: ['r2', 'r3'], waiters: ['w2', 'r4'] });
     // Each share has its ttl; the mark is an eighth of it ahead.
     const left = Number(await redis.command('PTTL', client.lock(name)));
@@ -80,7 +91,7 @@ describe('readers', () => {
       what: 'the end of one',
     });
     expect(await client.renewShares([name, 'short', 9_000], [name, 'long', 50_000])).toEqual([2, 1]);
-    expect(await client.releaseShare(name, 'short')).toBe(0);
+    expect(await client.releaseShare(name, 'short')).toBe('not-held');
     expect((await client.inspect(name)).holders).toEqual(['long']);
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(45_000);
   });
@@ -89,7 +100,7 @@ describe('readers', () => {
     const name = fresh();
     await client.take(name, 'a', '0:0', { ttlMs: 60_000 });
     await client.renewShares([name, 'a', 500]);
-    expect(await client.acquire(name, 'w')).toBe(0);
+    expect(await client.acquire(name, 'w')).toBe('contended');
     await isGranted(name, 'w');
   });
 
@@ -118,7 +129,7 @@ describe('readers', () => {
     await client.take(name, 'r', '0:0');
     await client.acquire(name, 'w', { replyAddress: '~x' });
     await redis.command('DEL', client.keys(name)[1]);
-    expect(await client.take(name, 'r2', '0:0')).toBe(0);
+    expect(await client.take(name, 'r2', '0:0')).toBe('contended');
   });
 
   it('that are left of a lost mark exclude nobody, however the next are granted', async () => {
@@ -146,8 +157,8 @@ describe('readers', () => {
     await redis.command('DEL', client.lock(name));
     await client.acquire(name, 'w');
     expect(await client.renewShares([name, 'new', 9_000])).toEqual([2]);
-    expect(await client.releaseShare(name, 'new')).toBe(0);
-    expect(await client.downgrade(name, 'w')).toEqual([expect.any(Number)]);
+    expect(await client.releaseShare(name, 'new')).toBe('not-held');
+    expect(await client.downgrade(name, 'w')).toEqual(['shared', expect.any(Number)]);
     expect((await client.inspect(name)).holders).toEqual(['w']);
   });
 });
@@ -157,10 +168,10 @@ describe('permits', () => {
     const name = fresh();
     await client.take(name, 'a', '4:3');
     expect(await client.mark(name)).toBe('*4|3');
-    expect(await client.take(name, 'b', '4:2')).toBe(0);
+    expect(await client.take(name, 'b', '4:2')).toBe('contended');
     await client.take(name, 'c', '4:1');
     expect(await client.mark(name)).toBe('*4|4');
-    expect(await client.releaseShare(name, 'a', 3)).toBe(1);
+    expect(await client.releaseShare(name, 'a', 3)).toBe('released');
     expect(await client.mark(name)).toBe('*4|1');
   });
 
@@ -172,10 +183,10 @@ describe('permits', () => {
       what: 'the end of one',
     });
     expect(await client.mark(name)).toBe('*4|4');
-    expect(await client.take(name, 'b', '4:4')).toBe(0);
+    expect(await client.take(name, 'b', '4:4')).toBe('contended');
     expect(await client.mark(name)).toBe('*4|1');
     expect(Number(await client.take(name, 'c', '4:3'))).toBeGreaterThan(0);
-    expect(await client.releaseShare(name, 'dead', 3)).toBe(0);
+    expect(await client.releaseShare(name, 'dead', 3)).toBe('not-held');
     expect(await client.mark(name)).toBe('*4|4');
   });
 
@@ -183,9 +194,9 @@ describe('permits', () => {
     const name = fresh();
     await client.take(name, 'a', '4:3');
     await client.take(name, 'heavy', '4:4', { replyAddress: '!me' });
-    expect(await client.take(name, 'light', '4:1')).toBe(0);
+    expect(await client.take(name, 'light', '4:1')).toBe('contended');
     expect(waits(await client.take(name, 'light', '4:1', { replyAddress: '!me' }))).toBe(true);
-    expect(((await client.releaseShare(name, 'a', 3)) as unknown[])[0]).toBe('heavy');
+    expect(((await client.releaseShare(name, 'a', 3)) as unknown[])[1]).toBe('heavy');
     expect((await client.inspect(name)).waiters).toEqual(['light']);
     // The waiter that held the others back is abandoned: they are served in the same step.
     await client.releaseShare(name, 'heavy', 4);
@@ -193,64 +204,67 @@ describe('permits', () => {
     await client.take(name, 'x', '4:4', { replyAddress: '!me' });
     await client.take(name, 'y', '4:1', { replyAddress: '!me' });
     const reply = await client.run(scripts.abandon, client.keys(name), ['x', '=me', 'x|30000:4|!me|label']);
-    expect((reply as unknown[])[0]).toBe('y');
+    expect((reply as unknown[])[1]).toBe('y');
   });
 
   it('that were passed over while readers took the name wait for the end of the readers', async () => {
     const name = fresh();
     const checked = () =>
-      client.run(scripts.check, client.keys(name), ['5000||~x', 1, 'w|30000:2|~x|label', '7:4']);
+      client.run(scripts.check, client.keys(name), ['5000', '~x', '', 1, 'w|30000:2|~x|label', 7, 4]);
     await client.take(name, 'reader', '0:0');
-    expect(await checked()).toEqual([[expect.any(Number), expect.any(Number)]]);
+    expect(await checked()).toEqual([['checked', expect.any(Number), expect.any(Number)]]);
     expect((await client.inspect(name)).waiters).toEqual(['w']);
-    expect(await client.take(name, 'other', '0:0')).toBe(0);
-    expect(await client.releaseShare(name, 'reader', 0, '=x')).toEqual(['w', expect.any(Number)]);
+    expect(await client.take(name, 'other', '0:0')).toBe('contended');
+    expect(await client.releaseShare(name, 'reader', 0, '=x')).toEqual(['released', 'w', expect.any(Number)]);
     expect(await client.mark(name)).toBe('*4|2');
   });
 
   it('of another limit, and beside other modes, are a conflict as long as anything lives', async () => {
     const name = fresh();
     await client.take(name, 'a', '4:1');
-    expect(await client.take(name, 'b', '5:1')).toEqual([0, 4]);
-    expect(await client.take(name, 'b', '0:0', { replyAddress: '~x' })).toEqual([0, 4]);
-    expect(await client.acquire(name, 'b')).toEqual([0, 4]);
+    expect(await client.take(name, 'b', '5:1')).toEqual(['conflict', 4]);
+    expect(await client.take(name, 'b', '0:0', { replyAddress: '~x' })).toEqual(['conflict', 4]);
+    expect(await client.acquire(name, 'b')).toEqual(['conflict', 4]);
     expect((await client.inspect(name)).waiters).toEqual([]);
-    expect(first(await client.take(name, 'a', '5:1'))).toBeGreaterThan(0);
+    expect(word(await client.take(name, 'a', '5:1'))).toBe('granted');
     await client.releaseShare(name, 'a', 1);
     expect(Number(await client.take(name, 'b', '5:1'))).toBeGreaterThan(0);
     const [writer, reader, stranger] = [fresh(), fresh(), fresh()];
     await client.acquire(writer, 'w');
-    expect(await client.take(writer, 'p', '4:1')).toEqual([0, -1]);
+    expect(await client.take(writer, 'p', '4:1')).toEqual(['conflict', -1]);
     await client.take(reader, 'r', '0:0');
-    expect(await client.take(reader, 'p', '4:1')).toEqual([0, 0]);
+    expect(await client.take(reader, 'p', '4:1')).toEqual(['conflict', 0]);
     await redis.command('SET', client.lock(stranger), 'theirs', 'PX', 30_000);
     await client.take(stranger, 'p', '4:1', { replyAddress: '~x' });
-    expect(await client.take(stranger, 'q', '5:1')).toEqual([0, 4]);
-    expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
+    expect(await client.take(stranger, 'q', '5:1')).toEqual(['conflict', 4]);
+    expect(await client.acquire(stranger, 'q')).toEqual(['conflict', 4]);
     expect(await redis.command('GET', client.lock(stranger))).toBe('theirs');
     await redis.command('DEL', client.lock(stranger));
     // The waiter p is served before the attempt of q, since it waited first.
-    expect(await client.acquire(stranger, 'q')).toEqual([0, 4]);
+    expect(await client.acquire(stranger, 'q')).toEqual(['conflict', 4]);
     expect((await client.inspect(stranger)).holders).toEqual(['p']);
   });
 
   it('are resized with the waiters, and those that fit now are served', async () => {
     const name = fresh();
-    expect(await client.resize(name, 9)).toEqual([1]);
+    expect(await client.resize(name, 9)).toBe('set');
     expect(await exists(name)).toBe(0);
     await client.take(name, 'a', '2:2');
-    const position = -first(await client.take(name, 'b', '2:2', { replyAddress: '=me' }));
+    const position = number(await client.take(name, 'b', '2:2', { replyAddress: '=me' }));
     await client.take(name, 'c', '2:1', { replyAddress: '=me' });
     const [status, id] = (await client.resize(name, 4)) as unknown[];
-    expect([status, id]).toEqual([1, 'b']);
+    expect([status, id]).toEqual(['set', 'b']);
     expect(await client.mark(name)).toBe('*4|4');
-    expect(await client.take(name, 'd', '2:1')).toEqual([0, 4]);
+    expect(await client.take(name, 'd', '2:1')).toEqual(['conflict', 4]);
     // The process of the waiter still sends 2.
     await client.run(scripts.check, client.keys(name), [
-      '5000||~x',
+      '5000',
+      '~x',
+      '',
       1,
       'c|30000:1|~x|label',
-      `${position + 1}:2`,
+      position + 1,
+      2,
     ]);
     await client.resize(name, 1);
     expect((await client.inspect(name)).limit).toBe('-1');
@@ -261,7 +275,7 @@ describe('permits', () => {
     for (const mode of ['0:0', '0:']) {
       const other = fresh();
       await client.take(other, 'x', mode);
-      expect(await client.resize(other, 3)).toEqual([0, mode === '0:' ? -1 : 0]);
+      expect(await client.resize(other, 3)).toEqual(['conflict', mode === '0:' ? -1 : 0]);
     }
   });
 });
@@ -290,7 +304,7 @@ describe('the mark', () => {
         expect(Number(await redis.command('PEXPIRETIME', client.holders(name)))).toBeGreaterThan(until);
         const [gone] = live.splice(live.length % 3 && live.length - 1, 1) as [string];
         if (live.length % 2) await client.renewShares(...live.map((id) => [name, id, 50_000] as const));
-        expect(await client.releaseShare(name, gone, weight)).toBe(1);
+        expect(await client.releaseShare(name, gone, weight)).toBe('released');
       }
       expect(await redis.command('EXISTS', client.lock(name), client.holders(name))).toBe(0);
     },
@@ -322,9 +336,9 @@ describe('the mark', () => {
     expect(await redis.command('GET', client.lock(name))).toMatch(/^\*10\|5\|\+\|\d{13}\|\d{13}$/);
     const renewed = await client.renewShares([name, 'b', 30_000], [name, 'c', 30_000]);
     expect(renewed).toEqual([1, 1]);
-    expect(await client.releaseShare(name, 'b', 2)).toBe(1);
+    expect(await client.releaseShare(name, 'b', 2)).toBe('released');
     expect(await client.inspect(name)).toMatchObject({ holders: ['c'], waiters: ['next'] });
-    expect(((await client.releaseShare(name, 'c', 3)) as unknown[])[0]).toBe('next');
+    expect(((await client.releaseShare(name, 'c', 3)) as unknown[])[1]).toBe('next');
   });
 
   it.each(['*abc', '*5|3|-|abc'])(
@@ -334,10 +348,10 @@ describe('the mark', () => {
       await client.take(name, 'r', '0:0');
       for (const id of ['x', 'y']) await client.acquire(name, id, { replyAddress: '!me' });
       await redis.command('SET', client.lock(name), theirs, 'PX', 30_000);
-      expect(await client.abandon(name, 'x', { replyAddress: '!me' })).toBe(0);
-      expect(await client.releaseShare(name, 'r')).toBe(0);
+      expect(await client.abandon(name, 'x', { replyAddress: '!me' })).toBe('not-held');
+      expect(await client.releaseShare(name, 'r')).toBe('not-held');
       expect(waits(await client.acquire(name, 'z', { replyAddress: '!me' }))).toBe(true);
-      expect(await client.abandon(name, 'r')).toBe(0);
+      expect(await client.abandon(name, 'r')).toBe('not-held');
       expect(await redis.command('GET', client.lock(name))).toBe(theirs);
       expect((await client.inspect(name)).waiters).toEqual(['y', 'z']);
       for (const id of ['y', 'z']) await client.abandon(name, id, { replyAddress: '!me' });
@@ -373,11 +387,11 @@ describe('a slot that is being migrated', () => {
     expect(Number(await redis.command('PTTL', holders))).toBeGreaterThan(590_000);
     expect(await redis.command('HDEL', holders, 'a')).toBe(1);
     expect(await client.run(scripts.renewPart, [holders], [600_000, 'a', token])).toBe(2);
-    expect(await client.take(name, 'early', '5:3')).toBe(0);
-    expect(await client.run(scripts.releaseKey, [client.lock(name)], ['a'])).toBe(0);
+    expect(await client.take(name, 'early', '5:3')).toBe('contended');
+    expect(await client.run(scripts.releaseKey, [client.lock(name)], ['a'])).toBe('not-held');
     expect(Number(await redis.command('PTTL', client.lock(name)))).toBeGreaterThan(590_000);
     expect(Number(await client.take(name, 'c', '5:3'))).toBeGreaterThan(0);
-    expect(await client.releaseShare(name, 'a', 3)).toBe(0);
+    expect(await client.releaseShare(name, 'a', 3)).toBe('not-held');
     await client.expire(name, 'b');
     expect(await client.run(scripts.renewPart, [holders], [600_000, 'b', other])).toBe(2);
     await redis.command('SET', client.lock(name), 'theirs');

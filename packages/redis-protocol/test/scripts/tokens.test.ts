@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { client, first, fresh, redis, useServer } from './lab.ts';
+import { client, fresh, number, redis, useServer } from './lab.ts';
 
 useServer();
 
@@ -57,8 +57,8 @@ describe('tokens', () => {
     for (let at = 1; at < tokens.length; at++) expect(tokens[at]).toBeGreaterThan(tokens[at - 1] as bigint);
     expect(tokens[3]).toBe(ahead + 3n);
     await client.acquire(name, 'd');
-    const position = -first(await client.acquire(name, 'e', { replyAddress: '=me' }));
-    const [, handed] = (await client.release(name, 'd')) as [string, number];
+    const position = number(await client.acquire(name, 'e', { replyAddress: '=me' }));
+    const [, , handed] = (await client.release(name, 'd')) as [string, string, number];
     expect(BigInt(position)).toBe(ahead + 5n);
     expect(BigInt(handed)).toBe(ahead + 6n);
     expect(await redis.command('GET', client.keys(name)[1])).toMatch(new RegExp(`^${handed}(;|$)`));

@@ -27,11 +27,11 @@ local function queued(request)
   return request.queued
 end
 -- Serves the waiters that fit, since they come before this attempt, and reads the state again. Returns the hand-offs to
--- waiters of the calling process, then what `read_state` returns.
+-- waiters of the calling process, behind the word `served`, then what `read_state` returns.
 local function serve_and_read(request, reply_address)
   local token, left = read_state(request)
   if token or (request.held and not request.ended) or not queued(request) then return {}, token, left end
-  local served = hand_off(request.lock, request.token, request.queue, reply_address, request.mark) or {}
+  local served = hand_off(request.lock, request.token, request.queue, reply_address, request.mark, 'served') or {}
   return served, read_state(request)
 end
 local function free_for(request)

@@ -9,9 +9,10 @@ local function listens(mode, channel)
 end
 -- Hands off a lock that is free, or held by shares (their `mark`): to the first live waiter, and to the waiters behind
 -- it as long as they fit, all in this step; needs clock, token and shares.
--- Returns `{id, token, …}`: the new holders of the calling process (the channel of `reply_address` up to its hash tag), which need no
--- message; or `false` when nobody got the lock. `listen`: ask also whether the process of a waiter that does not fit still listens.
-local function hand_off(lock, token, queue, reply_address, mark, listen)
+-- Returns `{word, id, token, …}`, the reply of a script: after its first word the new holders of the calling process (the channel of
+-- `reply_address` up to its hash tag), which need no message; or `false` when nobody got the lock.
+-- `listen`: ask also whether the process of a waiter that does not fit still listens.
+local function hand_off(lock, token, queue, reply_address, mark, word, listen)
   local holders = string.sub(queue, 1, -2) .. 'h'
   local own_process = string.match(reply_address, '^.([^{]*)')
   local last_token, horizon, minted_several
@@ -59,11 +60,15 @@ local function hand_off(lock, token, queue, reply_address, mark, listen)
         end
         add_share(holders, mark, id, ttl, new_token, weight, label)
       end
-      handed = handed or {}
       if process == own_process then
-        handed[#handed + 1] = id
-        handed[#handed + 1] = last_token
+        if handed then
+          handed[#handed + 1] = id
+          handed[#handed + 1] = last_token
+        else
+          handed = { word, id, last_token }
+        end
       else
+        handed = handed or { word }
         -- pcall: a user without the right to publish must not leave the hand-off half done.
         local text = 'granted ' .. id .. ' ' .. new_token .. ' ' .. lock
         local told = mode == to_shard and redis.pcall('SPUBLISH', channel, text)

@@ -7,7 +7,7 @@
 local now_ms = math.floor(now / 1000)
 -- The weights that are no permit's, and the limits that are no semaphore's.
 local exclusive_weight, reader_weight = '', '0'
-local full_limit, exclusive_limit, reader_limit = -2, -1, 0
+local exclusive_limit, reader_limit = -1, 0
 local function parse_mark(held)
   local limit, used, flag, first, last = string.match(held or '', '^%*(%d+)|(%d+)|([+-])|(%d+)|(%d+)$')
   return limit and { limit = limit + 0, used = used + 0, flag = flag, first = first + 0, last = last + 0 }
