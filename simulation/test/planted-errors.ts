@@ -435,8 +435,8 @@ const inTransfers: readonly PlantedError[] = [
     'a lease is adopted from whoever holds the lock',
   ]),
   ...inScript('acquire', [
-    "if steals and steals ~= 'steal'",
-    'if steals and steals == 0',
+    "ARGV[10] == 'adopt'",
+    'false',
     'a ticket is adopted twice',
   ]),
 ].map((error) => ({ ...error, handsOver: true }));
