@@ -1,29 +1,27 @@
 import {
   call,
-  granted,
   handOffOverCutChannel,
   Participant,
-  type RedisServer,
   request,
   startProxy,
   startRedis,
   waitUntil,
 } from '@locks/test-servers';
-import { testRefusedClients, useEveryReply } from '@locks/test-servers/redis-clients/client-tests';
+import {
+  expectTwoRequests,
+  loseAnswerOfAttempt,
+  shareOneQueue,
+  testRefusedClients,
+  useEveryReply,
+} from '@locks/test-servers/redis-clients/client-tests';
 import { createLocks } from '@locks/core';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { Decoder, GlideClient, ProtocolVersion } from '@valkey/valkey-glide';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { redisBackend } from '../src/index.ts';
 import { glideClient, glideParticipant, ioredisParticipant } from './setup.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 
@@ -96,27 +94,10 @@ describe('options of the client', () => {
 });
 
 describe('requests', () => {
-  it('are two for a lock nobody else wants', async () => {
-    await using proxy = await startProxy(redis);
-    await using a = await glideParticipant(proxy);
-    await a.backend.release(await a.take(fresh()), call);
-    proxy.resetCounts();
-    for (let i = 0; i < 50; i++) await a.backend.release(await a.take(fresh()), call);
-    expect(proxy.countRequests()).toBe(100);
-    expect(proxy.connections()).toHaveLength(1);
-  });
+  it('are two for a lock nobody else wants', () => expectTwoRequests(redis, glideParticipant));
 
   it('that got no answer are not sent again by the client, and the same attempt then has the grant', async () => {
-    await using proxy = await startProxy(redis);
-    await using a = await glideParticipant(proxy);
-    await a.backend.release(await a.take(fresh()), call);
-    proxy.resetCounts();
-    proxy.loseReplies(({ command }) => command === 'EVALSHA', { times: 1, thenCut: true });
-    const wanted = request(fresh());
-    const error: unknown = await a.backend.attempt(wanted, true, call).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ name: 'ConnectionError' });
-    expect(a.backend.isRetryable(error)).toBe(true);
-    granted(await a.backend.attempt(wanted, true, call));
+    expect(await loseAnswerOfAttempt(redis, glideParticipant)).toMatchObject({ name: 'ConnectionError' });
   });
 
   it('that the server refuses are reported with its code, and not sent again', async () => {
@@ -136,26 +117,7 @@ describe('a client of GLIDE and one of ioredis', () => {
   it('share one queue, in order, and exclude each other', async () => {
     await using a = await glideParticipant(redis);
     await using b = await ioredisParticipant(redis);
-    const name = fresh();
-    let grant = await a.take(name);
-    let holder = a;
-    expect(await b.backend.attempt(request(name), false, call)).toEqual({ status: 'contended' });
-    const order: number[] = [];
-    const turns = [];
-    for (let index = 0; index < 20; index++) {
-      const who = index % 3 === 0 ? a : b;
-      const { turn } = await who.queue(request(name));
-      turns.push({ who, turn: turn.then((got) => (order.push(index), got)) });
-    }
-    for (const { who, turn } of turns) {
-      expect(await holder.backend.release(grant, call)).toBe('released');
-      const next = await turn;
-      if (next === undefined) throw new Error('no grant');
-      expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
-      [grant, holder] = [next, who];
-    }
-    expect(await holder.backend.release(grant, call)).toBe('released');
-    expect(order).toEqual(turns.map((_, index) => index));
+    await shareOneQueue(a, b);
   });
 });
 

@@ -1,23 +1,19 @@
 import { once } from 'node:events';
 import { createLocks } from '@locks/core';
-import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
+import { call, request } from '@locks/test-servers';
 import {
   expectOneListener,
   meetBehindKeyPrefix,
   testRefusedClients,
   useEveryReply,
 } from '@locks/test-servers/redis-clients/client-tests';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { redisBackend } from '../src/index.ts';
 import { participant } from './setup.ts';
 
-let redis: RedisServer;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 const lazy = (options = {}) => new Redis({ lazyConnect: true, ...options });

@@ -1,22 +1,9 @@
-import {
-  call,
-  handOffOverCutChannel,
-  type RedisServer,
-  request,
-  startProxy,
-  startRedis,
-} from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, handOffOverCutChannel, request, startProxy, startRedis } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { participant } from './setup.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 describe('a client', () => {
   it('reports unknown when a release finds nothing after the client reconnected', async () => {

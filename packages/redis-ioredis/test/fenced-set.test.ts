@@ -1,15 +1,10 @@
 import type { SlotEntry } from '@locks/core/backend';
-import { type RedisServer, startRedis } from '@locks/test-servers';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { Cluster, Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { fencedSet, type IoredisClient, redisSlots } from '../src/index.ts';
 
-let redis: RedisServer;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 it("writes where the client's keyPrefix says, never with an older token", async () => {
   const client = new Redis({ port: redis.port, host: '127.0.0.1', keyPrefix: 'app:' });

@@ -1,16 +1,10 @@
 import { createLocks, type Lock } from '@locks/core';
 import { call, type RedisServer, request, startRedis, startReplicated, waitUntil } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { participant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 describe('faults', () => {
   it('does not notice that the server forgot the scripts', async () => {

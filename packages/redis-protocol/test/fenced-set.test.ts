@@ -26,13 +26,13 @@ const invalid = expect.objectContaining({ code: 'LOCK_INVALID_ARGUMENT' });
 describe('fencedSetThrough', () => {
   it('writes with the newest token and with a newer one, never with an older', async () => {
     const key = fresh();
-    await fencedSetThrough(port, key, 'a', 9n);
-    await fencedSetThrough(port, key, 'b', 9n);
-    await fencedSetThrough(port, key, 'c', 10n);
-    await expect(fencedSetThrough(port, key, 'd', 9n)).rejects.toEqual(refused);
+    await fencedSetThrough(port, key, 'a', 9n, undefined);
+    await fencedSetThrough(port, key, 'b', 9n, undefined);
+    await fencedSetThrough(port, key, 'c', 10n, undefined);
+    await expect(fencedSetThrough(port, key, 'd', 9n, undefined)).rejects.toEqual(refused);
     // Also where a double has no digits left to tell them apart.
-    await fencedSetThrough(port, key, 'e', 2n ** 63n);
-    await expect(fencedSetThrough(port, key, 'f', 2n ** 63n - 1n)).rejects.toEqual(refused);
+    await fencedSetThrough(port, key, 'e', 2n ** 63n, undefined);
+    await expect(fencedSetThrough(port, key, 'f', 2n ** 63n - 1n, undefined)).rejects.toEqual(refused);
     expect(await client.get(key)).toBe('e');
   });
 
@@ -42,25 +42,25 @@ describe('fencedSetThrough', () => {
     expect(await client.pttl(key)).toBeGreaterThan(40_000);
     await fencedSetThrough(port, key, 'b', 2n, { ttlMs: 'keep' });
     expect(await client.pttl(key)).toBeGreaterThan(40_000);
-    await fencedSetThrough(port, key, 'c', 2n);
+    await fencedSetThrough(port, key, 'c', 2n, undefined);
     expect(await client.pttl(key)).toBe(-1);
     await client.del(key);
-    await expect(fencedSetThrough(port, key, 'd', 1n)).rejects.toEqual(refused);
+    await expect(fencedSetThrough(port, key, 'd', 1n, undefined)).rejects.toEqual(refused);
     const [fence] = await client.keys(`locks:fence:*:${key}`);
     expect(await client.pttl(fence as string)).toBe(-1);
     await fencedSetThrough(port, key, 'e', 3n, { fenceTtlMs: 50_000 });
     expect(await client.pttl(fence as string)).toBeGreaterThan(40_000);
-    await fencedSetThrough(port, key, 'f', 3n);
+    await fencedSetThrough(port, key, 'f', 3n, undefined);
     expect(await client.pttl(fence as string)).toBe(-1);
   });
 
   it('leaves alone what is no fence', async () => {
     const key = fresh();
-    await fencedSetThrough(port, key, 'a', 1n);
+    await fencedSetThrough(port, key, 'a', 1n, undefined);
     const [fence] = (await client.keys(`locks:fence:*:${key}`)) as [string];
     await client.del(fence);
     await client.rpush(fence, 'theirs');
-    await expect(fencedSetThrough(port, key, 'b', 2n)).rejects.toThrow(/WRONGTYPE/);
+    await expect(fencedSetThrough(port, key, 'b', 2n, undefined)).rejects.toThrow(/WRONGTYPE/);
     expect(await client.get(key)).toBe('a');
   });
 

@@ -1,16 +1,12 @@
 import { createHash } from 'node:crypto';
-import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
+import { call, request } from '@locks/test-servers';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { functionLibrary } from '../src/index.ts';
 import { participant } from './participant.ts';
 
-let redis: RedisServer;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 it('names the missing right of a function as it does for a script', async () => {
   const rights = ['on', '>secret', '~*', '&*', '+@all', '-@scripting', '+fcall', '+function|load', '-set'];

@@ -1,20 +1,14 @@
 import type { Grant, LockMode } from '@locks/core/backend';
-import { call, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, request, waitUntil } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { participant } from './participant.ts';
-
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
 
 const SHARED: LockMode = { kind: 'shared' };
 /** So rarely that no regular check comes during a test. */
 const RARELY = { maxPollMs: 60_000 };
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 describe('a process looks when a hold that it waits for can end by itself:', () => {
   it('the lease of a holder that releases nothing', async () => {

@@ -1,17 +1,14 @@
 import { createLocks } from '@locks/core';
-import { call, type RedisServer, request, startProxy, startRedis } from '@locks/test-servers';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { call, request, startProxy } from '@locks/test-servers';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { expect, it } from 'vitest';
 import { participant } from './participant.ts';
 
-let redis: RedisServer;
 let count = 0;
 /** A prefix that no other test uses. */
 const fresh = () => `layout${++count}:`;
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 const keysOf = (prefix: string) => redis.command('KEYS', `*${prefix}*`);
 

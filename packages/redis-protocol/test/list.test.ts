@@ -1,13 +1,9 @@
-import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { call, granted, request, waitUntil } from '@locks/test-servers';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { expect, it } from 'vitest';
 import { participant } from './participant.ts';
 
-let redis: RedisServer;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 it('list gives each of thousands of locks once, whatever else is there', async () => {
   await using who = participant(redis);

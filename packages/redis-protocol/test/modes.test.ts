@@ -5,21 +5,14 @@ import {
   type RedisServer,
   request,
   startProxy,
-  startRedis,
   startReplicated,
   waitUntil,
 } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { participant, type RedisParticipant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });

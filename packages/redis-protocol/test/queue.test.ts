@@ -1,18 +1,12 @@
 import type { Call } from '@locks/core/backend';
-import { call, type RedisServer, request, startProxy, startRedis, waitUntil } from '@locks/test-servers';
+import { call, request, startProxy, waitUntil } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { scripts } from '../src/generated/scripts.ts';
 import { participant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 describe('a queue', () => {
   it('is served in order across processes, with rising tokens', async () => {

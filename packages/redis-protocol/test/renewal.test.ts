@@ -1,15 +1,9 @@
-import { call, granted, type RedisServer, request, startProxy, startRedis } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, granted, request, startProxy, startRedis } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { callFor, participant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 /** Measures the CPU time of iterations of the event loop, which a busy machine leaves as it is. Returns the longest, in ms. */
 function watchTurns(): () => number {

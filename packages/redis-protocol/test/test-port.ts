@@ -8,6 +8,8 @@ const call = (client: Redis, [name, ...args]: RedisCommand) =>
 export class TestPort implements RedisPort {
   readonly name = 'test-port';
   readonly cluster: boolean = false;
+  readonly isPolled = false;
+  readonly repeatsRefused = false;
   readonly keyPrefix = '';
   reconnects = 0;
   readonly #client: Redis;

@@ -1,18 +1,12 @@
 import type { AcquireRequest, Grant } from '@locks/core/backend';
-import { call, granted, type RedisServer, request, startRedis, waitUntil } from '@locks/test-servers';
+import { call, granted, request, waitUntil } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { scripts } from '../src/generated/scripts.ts';
 import { callFor, hearsAll, participant, type RedisParticipant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 /** The next reply to a participant goes through `answered`. */
 function onNextReply({ port }: RedisParticipant, answered: (reply: unknown) => unknown): void {

@@ -1,16 +1,10 @@
 import type { Grant } from '@locks/core/backend';
-import { call, type RedisServer, request, startRedis } from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, request } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { hearsAll, participant, type RedisParticipant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 /** Holds back the answer that the server does not know the script of the next command. */
 function holdNextRefusal({ port }: RedisParticipant): { refused: Promise<void>; goOn: () => void } {

@@ -1,24 +1,9 @@
-import {
-  call,
-  handOffOverCutChannel,
-  granted,
-  type RedisServer,
-  request,
-  startProxy,
-  startRedis,
-  waitUntil,
-} from '@locks/test-servers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { call, handOffOverCutChannel, granted, request, startProxy, waitUntil } from '@locks/test-servers';
+import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { describe, expect, it } from 'vitest';
 import { callFor, participant } from './participant.ts';
 
-let redis: RedisServer;
-let count = 0;
-const fresh = () => `resource-${++count}`;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 describe('a waiter', () => {
   it('gets its message on a channel that was opened while it waited already', async () => {

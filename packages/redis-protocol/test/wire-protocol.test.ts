@@ -1,16 +1,11 @@
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
 import { readFileSync } from 'node:fs';
-import { type RedisServer, startRedis } from '@locks/test-servers';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 const page = new URL('../../../docs/backends/redis-protocol.md', import.meta.url);
 const scripts = new URL('../src/scripts/', import.meta.url);
 
-let redis: RedisServer;
-
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
+useRedis();
 
 it('the example of docs/backends/redis-protocol.md is what a server answers', async () => {
   const steps = stepsOf(readFileSync(page, 'utf8'));

@@ -337,7 +337,7 @@ it('puts its prefix behind that of the client', async () => {
 
 it('is made of a port too', async () => {
   const client = new Redis({ port: redis.port });
-  const backend = createRedissonBackend(ioredisPort(client));
+  const backend = createRedissonBackend(ioredisPort(client), undefined);
   expect(backend.name).toBe('redisson');
   await backend.ping?.(call);
   await backend.close();

@@ -9,9 +9,9 @@ import {
   startProxy,
   startRedis,
   startRestBridge,
-  waitUntil,
 } from '@locks/test-servers';
-import { testRefusedClients } from '@locks/test-servers/redis-clients/client-tests';
+import { shareOneQueue, testRefusedClients } from '@locks/test-servers/redis-clients/client-tests';
+import { endByThemselves, keepNewestEntry } from '@locks/test-servers/redis-clients/store-tests';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { upstashBackend, upstashSlots, upstashResults } from '../src/index.ts';
@@ -138,53 +138,17 @@ describe('a process on the REST API and one on ioredis', () => {
   it('share one queue, in order, and exclude each other', async () => {
     await using a = upstashParticipant(bridge, { maxPollMs: 50 });
     await using b = ioredisParticipant(redis);
-    const name = fresh();
-    let grant = await a.take(name);
-    let holder = a;
-    expect(await b.backend.attempt(request(name), false, call)).toEqual({ status: 'contended' });
-    const order: number[] = [];
-    const turns = [];
-    for (let index = 0; index < 12; index++) {
-      const who = index % 3 === 0 ? a : b;
-      const { turn } = await who.queue(request(name));
-      turns.push({ who, turn: turn.then((got) => (order.push(index), got)) });
-    }
-    for (const { who, turn } of turns) {
-      expect(await holder.backend.release(grant, call)).toBe('released');
-      const next = await turn;
-      if (next === undefined) throw new Error('no grant');
-      expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
-      [grant, holder] = [next, who];
-    }
-    expect(await holder.backend.release(grant, call)).toBe('released');
-    expect(order).toEqual(turns.map((_, index) => index));
+    await shareOneQueue(a, b);
   });
 });
 
 describe('records and results', () => {
-  const TOKEN = 2n ** 62n + 1n;
-
   it('keep the newest entry of each job', async () => {
-    const slots = upstashSlots({ url: bridge.url, token: bridge.token });
-    const entry = (token: bigint) =>
-      ({ slot: `of ${token}`, state: 'done', token, label: 'é', at: 1_900_000_000_000 }) as const;
-    const first = await slots.read('a');
-    expect(first.entry).toBeUndefined();
-    // The server is on this machine.
-    expect(Math.abs((first.storeTime ?? 0) - Date.now())).toBeLessThan(10_000);
-    expect(await slots.write('a', entry(TOKEN))).toBe(true);
-    await expect(slots.write('a', entry(TOKEN - 1n))).rejects.toMatchObject({ code: 'LOCK_LOST' });
-    expect((await slots.read('a')).entry).toEqual(entry(TOKEN));
+    await keepNewestEntry(upstashSlots({ url: bridge.url, token: bridge.token }));
   });
 
   it('end by themselves, and refuse a lower token after that', async () => {
-    const results = upstashResults({ url: bridge.url, token: bridge.token });
-    expect((await results.get('a')) ?? undefined).toBeUndefined();
-    await results.set('a', 'é', TOKEN, 60_000);
-    expect(await results.get('a')).toBe('é');
-    await results.set('a', 'brief', TOKEN, 50);
-    await waitUntil(async () => !(await results.get('a')), { what: 'the end of the result' });
-    await expect(results.set('a', 'late', TOKEN - 1n, 60_000)).rejects.toMatchObject({ code: 'LOCK_LOST' });
+    await endByThemselves(upstashResults({ url: bridge.url, token: bridge.token }));
   });
 
   it('are refused a client in place of the address', () => {

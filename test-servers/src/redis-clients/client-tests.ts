@@ -5,7 +5,8 @@ import { promisify } from 'node:util';
 import { createLocks } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call, type Participant, request } from '../participant.ts';
+import { call, granted, type Participant, request } from '../participant.ts';
+import { startProxy } from '../proxy/start-proxy.ts';
 import type { RedisCluster } from '../redis/redis-cluster.ts';
 import type { RedisServer } from '../redis/redis-server.ts';
 import { startCluster } from '../redis/start-cluster.ts';
@@ -173,6 +174,62 @@ export async function meetBehindKeyPrefix(
   const { turn } = await plain.queue(request('prefixed'));
   await prefixed.backend.release(grant, call);
   expect(await turn).toBeDefined();
+}
+
+/** Clients of two libraries wait in one queue, in order, and exclude each other. */
+export async function shareOneQueue(a: Participant, b: Participant): Promise<void> {
+  const name = 'a lock of two libraries';
+  let grant = await a.take(name);
+  let holder = a;
+  expect(await b.backend.attempt(request(name), false, call)).toEqual({ status: 'contended' });
+  const order: number[] = [];
+  const turns = [];
+  for (let index = 0; index < 20; index++) {
+    const who = index % 3 === 0 ? a : b;
+    const { turn } = await who.queue(request(name));
+    turns.push({ who, turn: turn.then((got) => (order.push(index), got)) });
+  }
+  for (const { who, turn } of turns) {
+    expect(await holder.backend.release(grant, call)).toBe('released');
+    const next = await turn;
+    if (next === undefined) throw new Error('no grant');
+    expect(next.fencingToken).toBeGreaterThan(grant.fencingToken as bigint);
+    [grant, holder] = [next, who];
+  }
+  expect(await holder.backend.release(grant, call)).toBe('released');
+  expect(order).toEqual(turns.map((_, index) => index));
+}
+
+/** A lock that nobody else wants costs two requests on one connection. */
+export async function expectTwoRequests(
+  redis: RedisServer,
+  open: (server: At) => Promise<Participant>,
+): Promise<void> {
+  await using proxy = await startProxy(redis);
+  await using a = await open(proxy);
+  const use = async (index: number) => a.backend.release(await a.take(`undisputed-${index}`), call);
+  await use(0);
+  proxy.resetCounts();
+  for (let index = 1; index <= 50; index++) await use(index);
+  expect(proxy.countRequests()).toBe(100);
+  expect(proxy.connections()).toHaveLength(1);
+}
+
+/** An attempt whose answer is lost with its connection is worth repeating, and then has the grant. Returns its error. */
+export async function loseAnswerOfAttempt(
+  redis: RedisServer,
+  open: (server: At) => Promise<Participant>,
+): Promise<unknown> {
+  await using proxy = await startProxy(redis);
+  await using a = await open(proxy);
+  // The server knows the scripts then.
+  await a.backend.release(await a.take('known'), call);
+  proxy.loseReplies(({ command }) => command === 'EVALSHA', { times: 1, thenCut: true });
+  const wanted = request('without an answer');
+  const error: unknown = await a.backend.attempt(wanted, true, call).catch((reason: unknown) => reason);
+  expect(a.backend.isRetryable(error)).toBe(true);
+  granted(await a.backend.attempt(wanted, true, call));
+  return error;
 }
 
 /** Makes many backends on one client, of which all but one wait. */

@@ -1,21 +1,20 @@
-import { type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
-import { afterAll, beforeAll } from 'vitest';
+import { waitUntil } from '@locks/test-servers';
+import { redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
+import { beforeAll } from 'vitest';
 import { ScriptClient } from './script-client.ts';
 
-/** The server of one test file, and the client that runs scripts on it. */
-export let redis: RedisServer;
+export { fresh, redis } from '@locks/test-servers/redis-clients/use-redis';
+
+/** Runs scripts on the server of one test file. */
 export let client: ScriptClient;
 
 export function useServer(): void {
-  beforeAll(async () => {
-    redis = await startRedis();
+  useRedis();
+  beforeAll(() => {
     client = new ScriptClient(redis);
   });
-  afterAll(() => redis.stop());
 }
 
-let count = 0;
-export const fresh = () => `resource-${++count}`;
 /** The word that a reply of `acquire` begins with; a token alone stands for `granted`. */
 export const word = (reply: unknown) => {
   const first = String(Array.isArray(reply) ? reply[0] : reply);
