@@ -226,7 +226,10 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{release,subscribed-waiters,renewal,replicas,states,eviction,functions,layout}.ts'],
     ['{native-release,waiter-heartbeat}.ts'],
     ['{subscription,waiter,grant,replies}.ts'],
-    ['{run-script,retryable,shard-channels,value,mode,keys,options}.ts', 'bun/bun-redis-port.ts'],
+    [
+      '{run-script,retryable,shard-channels,value,mode,keys,options,renewal-status}.ts',
+      'bun/bun-redis-port.ts',
+    ],
     ['{slot,port,port-per-client,login-watch,hold-end-timers,reply-shape,server-versions}.ts'],
   ],
   redisson: [

@@ -434,11 +434,7 @@ const inTransfers: readonly PlantedError[] = [
     'this.#steal(waiter)',
     'a lease is adopted from whoever holds the lock',
   ]),
-  ...inScript('acquire', [
-    "ARGV[10] == 'adopt'",
-    'false',
-    'a ticket is adopted twice',
-  ]),
+  ...inScript('acquire', ["ARGV[10] == 'adopt'", 'false', 'a ticket is adopted twice']),
 ].map((error) => ({ ...error, handsOver: true }));
 
 export const plantedErrors: readonly PlantedError[] = [

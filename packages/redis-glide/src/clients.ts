@@ -70,7 +70,7 @@ export function toMasterOf(key: string): CommandOptions {
  */
 export async function duplicate<C extends GlideConnection>(
   client: C,
-  heard?: (message: PubSubMessage) => void,
+  heard: ((message: PubSubMessage) => void) | undefined,
 ): Promise<C> {
   const { createClient } = client.constructor as unknown as { createClient(config: object): Promise<C> };
   const duplicated = await createClient.call(client.constructor, {

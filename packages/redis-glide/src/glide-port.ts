@@ -31,6 +31,8 @@ const TO_SERVER: CommandOptions = { decoder: DECODE_STRINGS };
 export class GlidePort implements RedisPort {
   readonly name = 'redis-glide';
   readonly cluster: boolean = false;
+  readonly isPolled = false;
+  readonly repeatsRefused = false;
   readonly keyPrefix = '';
   /** Stays 0: GLIDE never repeats a command that the server may have got. */
   readonly reconnects = 0;
@@ -44,7 +46,7 @@ export class GlidePort implements RedisPort {
     this.#sides.clear();
   };
 
-  constructor(client: GlideConnection, subscriber = new GlideSubscriber(client)) {
+  constructor(client: GlideConnection, subscriber: GlideSubscriber) {
     this.#client = client;
     this.#window = new RequestWindow(client);
     this.#subscriber = subscriber;
@@ -76,7 +78,7 @@ export class GlidePort implements RedisPort {
 
   async openSide(): Promise<SideConnection> {
     if (this.cluster) throw new TypeError('a cluster has no side connection');
-    const side = await duplicate(this.#client);
+    const side = await duplicate(this.#client, undefined);
     const close = (): void => {
       this.#sides.delete(close);
       side.close();
@@ -152,9 +154,15 @@ class GlideClusterPort extends GlidePort {
 }
 
 export function portOf(recognised: RecognisedGlideClient): GlidePort {
-  return recognised.kind === 'cluster'
-    ? new GlideClusterPort(recognised.client)
-    : new GlidePort(recognised.client);
+  const { client, kind } = recognised;
+  switch (kind) {
+    case 'cluster':
+      return new GlideClusterPort(recognised.client);
+    case 'standalone':
+      return new GlidePort(client, new GlideSubscriber(client));
+    default:
+      return kind satisfies never;
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { slotOf } from '@locks/redis-protocol';
+import { slotOf } from '@locks/redis-protocol/kit';
 import { type GlideClusterConnection, toMasterOf } from './clients.ts';
 
 /**

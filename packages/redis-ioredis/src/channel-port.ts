@@ -1,4 +1,5 @@
 import type { ChannelConnection, ChannelEvents } from '@locks/redis-protocol';
+import { OpenedConnections } from '@locks/redis-protocol/kit';
 import type { Cluster, Redis } from 'ioredis';
 import { openChannels } from './channels.ts';
 import { IoredisPort } from './ioredis-port.ts';
@@ -6,7 +7,7 @@ import { IoredisPort } from './ioredis-port.ts';
 /** The port of an ioredis client, with channels for other protocols. */
 export class IoredisChannelPort extends IoredisPort {
   readonly #client: Redis | Cluster;
-  readonly #opened = new Set<() => void>();
+  readonly #opened = new OpenedConnections();
 
   constructor(client: Redis | Cluster) {
     super(client);
@@ -21,18 +22,11 @@ export class IoredisChannelPort extends IoredisPort {
     const { ready, close, ...channels } = openChannels(this.#nodeAt(master), isSharded, {
       message,
       lost: () => {
-        this.#opened.delete(close);
+        this.#opened.forget(close);
         lost();
       },
     });
-    this.#opened.add(close);
-    try {
-      await ready;
-    } catch (error) {
-      this.#opened.delete(close);
-      close();
-      throw error;
-    }
+    await this.#opened.whenReady({ ready, close });
     return { ...channels, close };
   }
 
@@ -45,8 +39,7 @@ export class IoredisChannelPort extends IoredisPort {
   }
 
   override close(): Promise<void> {
-    for (const close of this.#opened) close();
-    this.#opened.clear();
+    this.#opened.close();
     return super.close();
   }
 }

@@ -1,5 +1,6 @@
 import { shareListener } from '@locks/core/backend';
-import { type ChannelConnection, type ChannelEvents, refusedLogin } from '@locks/redis-protocol';
+import type { ChannelConnection, ChannelEvents } from '@locks/redis-protocol';
+import { refusedLogin } from '@locks/redis-protocol/kit';
 import type { Redis } from 'ioredis';
 import type { IoredisSubscriber } from './subscriber.ts';
 

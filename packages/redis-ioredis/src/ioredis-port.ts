@@ -10,9 +10,10 @@ import {
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
+import { OpenedConnections } from '@locks/redis-protocol/kit';
 import { type Cluster, Command, type Redis, type RedisOptions } from 'ioredis';
 import { checkClient, type IoredisClient } from './check-client.ts';
-import { endWith, type IoredisSubscriber, openShardSubscriber, openSubscriber } from './subscriber.ts';
+import { endWith, openShardSubscriber, openSubscriber } from './subscriber.ts';
 
 type Client = Redis | Cluster;
 
@@ -30,11 +31,12 @@ const REPLY_OPTIONS = { replyEncoding: 'utf8' } as const;
 export class IoredisPort implements RedisPort {
   readonly name = 'redis-ioredis';
   readonly cluster: boolean;
+  readonly isPolled = false;
   readonly keyPrefix: string;
   reconnects = 0;
   readonly repeatsRefused: boolean;
   readonly #client: Client;
-  readonly #opened = new Set<() => void>();
+  readonly #opened = new OpenedConnections();
   /** Each ends a listener. */
   readonly #listening = new Set<() => void>();
   readonly #onLost = (): void => {
@@ -189,7 +191,7 @@ export class IoredisPort implements RedisPort {
   }
 
   subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
-    return this.#ready(openSubscriber(this.#client, channel, events));
+    return this.#opened.whenReady(openSubscriber(this.#client, channel, events));
   }
 
   masterOf(slot: number): string | undefined {
@@ -201,22 +203,11 @@ export class IoredisPort implements RedisPort {
     const node = nodes.find(({ options: { host, port } }) => `${host}:${port}` === master);
     if (node === undefined) throw new Error(`no connection to ${master}`);
     const lost = (): void => {
-      this.#opened.delete(subscriber.close);
+      this.#opened.forget(subscriber.close);
       events.lost();
     };
     const subscriber = openShardSubscriber(node, channel, { ...events, lost });
-    await this.#ready(subscriber);
-  }
-
-  async #ready(subscriber: IoredisSubscriber): Promise<void> {
-    this.#opened.add(subscriber.close);
-    try {
-      await subscriber.ready;
-    } catch (error) {
-      this.#opened.delete(subscriber.close);
-      subscriber.close();
-      throw error;
-    }
+    await this.#opened.whenReady(subscriber);
   }
 
   openSide(): Promise<SideConnection> {
@@ -232,15 +223,14 @@ export class IoredisPort implements RedisPort {
     return Promise.resolve({
       send: (command) => side.sendCommand(this.#commandOf(command)) as Promise<unknown>,
       close: () => {
-        this.#opened.delete(close);
+        this.#opened.forget(close);
         close();
       },
     });
   }
 
   close(): Promise<void> {
-    for (const close of this.#opened) close();
-    this.#opened.clear();
+    this.#opened.close();
     for (const end of this.#listening) end();
     this.#listening.clear();
     return Promise.resolve();

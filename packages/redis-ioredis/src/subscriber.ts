@@ -1,5 +1,6 @@
 import { shareListener } from '@locks/core/backend';
-import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
+import type { ShardSubscriptionEvents, SubscriptionEvents } from '@locks/redis-protocol';
+import { refusedLogin } from '@locks/redis-protocol/kit';
 import type { Cluster, Redis } from 'ioredis';
 
 export interface IoredisSubscriber {

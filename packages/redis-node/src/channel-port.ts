@@ -1,4 +1,5 @@
 import type { ChannelConnection, ChannelEvents } from '@locks/redis-protocol';
+import { OpenedConnections } from '@locks/redis-protocol/kit';
 import { openChannels } from './channels.ts';
 import type { ClusterClient, RecognisedClient } from './clients.ts';
 import { NodeRedisPort } from './node-redis-port.ts';
@@ -6,7 +7,7 @@ import { NodeRedisPort } from './node-redis-port.ts';
 /** The port of a node-redis client, with channels for other protocols. */
 export class NodeRedisChannelPort extends NodeRedisPort {
   readonly #recognised: RecognisedClient;
-  readonly #opened = new Set<() => void>();
+  readonly #opened = new OpenedConnections();
   #isClosed = false;
 
   constructor(recognised: RecognisedClient) {
@@ -24,18 +25,11 @@ export class NodeRedisChannelPort extends NodeRedisPort {
     const { ready, close, ...channels } = openChannels(to, isSharded, {
       message,
       lost: () => {
-        this.#opened.delete(close);
+        this.#opened.forget(close);
         lost();
       },
     });
-    this.#opened.add(close);
-    try {
-      await ready;
-    } catch (error) {
-      this.#opened.delete(close);
-      close();
-      throw error;
-    }
+    await this.#opened.whenReady({ ready, close });
     return { ...channels, close };
   }
 
@@ -48,8 +42,7 @@ export class NodeRedisChannelPort extends NodeRedisPort {
 
   override close(): Promise<void> {
     this.#isClosed = true;
-    for (const close of this.#opened) close();
-    this.#opened.clear();
+    this.#opened.close();
     return super.close();
   }
 }

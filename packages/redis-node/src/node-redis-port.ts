@@ -9,6 +9,7 @@ import {
   type SideConnection,
   type SubscriptionEvents,
 } from '@locks/redis-protocol';
+import { OpenedConnections } from '@locks/redis-protocol/kit';
 import { checkClient } from './check-client.ts';
 import {
   type ClusterClient,
@@ -18,7 +19,7 @@ import {
   type NodeRedisClient,
   type RecognisedClient,
 } from './clients.ts';
-import { type NodeRedisSubscriber, openShardSubscriber, openSubscriber, orRefusal } from './subscriber.ts';
+import { openShardSubscriber, openSubscriber, orRefusal } from './subscriber.ts';
 
 /** The events that report a lost connection. */
 const LOST_EVENTS = {
@@ -44,6 +45,8 @@ const COMMANDS_TOGETHER = 16;
 export class NodeRedisPort implements RedisPort {
   readonly name = 'redis-node';
   readonly cluster: boolean;
+  readonly isPolled = false;
+  readonly repeatsRefused = false;
   readonly keyPrefix: string;
   reconnects = 0;
   readonly #recognised: RecognisedClient;
@@ -55,7 +58,7 @@ export class NodeRedisPort implements RedisPort {
     // The error is that of one node of a cluster.
     else this.#login.lastError = failure;
   };
-  readonly #opened = new Set<() => void>();
+  readonly #opened = new OpenedConnections();
   /** Each ends a listener. */
   readonly #listening: readonly (() => void)[];
   #isClosed = false;
@@ -145,7 +148,7 @@ export class NodeRedisPort implements RedisPort {
   }
 
   subscribe(channel: string, events: SubscriptionEvents): Promise<void> {
-    return this.#ready(openSubscriber(this.#recognised, channel, events));
+    return this.#opened.whenReady(openSubscriber(this.#recognised, channel, events));
   }
 
   masterOf(slot: number): string | undefined {
@@ -159,22 +162,11 @@ export class NodeRedisPort implements RedisPort {
     const node = await client.nodeClient(found);
     if (this.#isClosed) return;
     const lost = (): void => {
-      this.#opened.delete(subscriber.close);
+      this.#opened.forget(subscriber.close);
       events.lost();
     };
     const subscriber = openShardSubscriber(node, channel, { ...events, lost });
-    await this.#ready(subscriber);
-  }
-
-  async #ready(subscriber: NodeRedisSubscriber): Promise<void> {
-    this.#opened.add(subscriber.close);
-    try {
-      await subscriber.ready;
-    } catch (error) {
-      this.#opened.delete(subscriber.close);
-      subscriber.close();
-      throw error;
-    }
+    await this.#opened.whenReady(subscriber);
   }
 
   async openSide(): Promise<SideConnection> {
@@ -189,7 +181,7 @@ export class NodeRedisPort implements RedisPort {
     let closed = false;
     const close = (): void => {
       closed = true;
-      this.#opened.delete(close);
+      this.#opened.forget(close);
       void endClient(side.client);
     };
     this.#opened.add(close);
@@ -204,8 +196,7 @@ export class NodeRedisPort implements RedisPort {
 
   close(): Promise<void> {
     this.#isClosed = true;
-    for (const close of this.#opened) close();
-    this.#opened.clear();
+    this.#opened.close();
     for (const end of this.#listening) end();
     return Promise.resolve();
   }
@@ -229,6 +220,8 @@ function send(to: RecognisedClient, key: string, command: RedisCommand): Promise
         forgetClosedNodes(to.client);
         throw error;
       });
+    default:
+      return to satisfies never;
   }
 }
 

@@ -1,6 +1,7 @@
 import { errorMonitor } from 'node:events';
 import { shareListener } from '@locks/core/backend';
-import { refusedLogin, type ShardSubscriptionEvents, type SubscriptionEvents } from '@locks/redis-protocol';
+import type { ShardSubscriptionEvents, SubscriptionEvents } from '@locks/redis-protocol';
+import { refusedLogin } from '@locks/redis-protocol/kit';
 import { endClient, type RecognisedClient, type StandaloneClient } from './clients.ts';
 
 export interface NodeRedisSubscriber {

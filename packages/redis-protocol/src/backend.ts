@@ -17,7 +17,7 @@ import {
 import { warnOfEviction } from './eviction.ts';
 import { withFunctions } from './functions.ts';
 import { type Script, scripts } from './generated/scripts.ts';
-import { isRedisGrant, type RedisGrant } from './grant.ts';
+import { isRedisGrant, mayBeShared, type RedisGrant } from './grant.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { redisLayout } from './layout.ts';
 import { type EnqueueParams, SubscribedWaiters } from './subscribed-waiters.ts';
@@ -39,7 +39,7 @@ import {
 import { refuseQueued } from './reply-shape.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
 import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
-import { recover, runScript } from './run-script.ts';
+import { mayAlwaysRepeat, recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
 import { CHECKS_ALIVE } from './waiter-heartbeat.ts';
 
@@ -68,10 +68,10 @@ export type RedisCapabilities = typeof capabilities | typeof clusterCapabilities
  */
 export function createRedisBackend(
   port: RedisPort,
-  options: RedisBackendOptions = {},
+  options: RedisBackendOptions | undefined,
 ): LockBackend<RedisCapabilities> {
   const checked = checkOptions(options, port.keyPrefix, port.cluster);
-  if (!checked.functions) return new RedisBackend(port, checked);
+  if (!checked.functions) return new RedisBackend(port, checked, undefined);
   const { calling, load } = withFunctions(port);
   return new RedisBackend(calling, checked, load);
 }
@@ -95,7 +95,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   #isEvictionChecked = false;
 
   /** @param loadFunctions - loads the library, where functions take the place of scripts */
-  constructor(port: RedisPort, options: CheckedRedisOptions, loadFunctions?: () => Promise<void>) {
+  constructor(
+    port: RedisPort,
+    options: CheckedRedisOptions,
+    loadFunctions: (() => Promise<void>) | undefined,
+  ) {
     this.name = port.name;
     this.capabilities = port.cluster ? clusterCapabilities : capabilities;
     if (!port.cluster) this.attemptMany = (requests, call) => this.#attemptMany(requests, call);
@@ -143,6 +147,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
           validForMs,
           keys,
           nobodyWaited: reply.leftMs === undefined,
+          mayBeShared: false,
         };
         // An earlier sending may have joined the queue and got a hand-off, whose message may arrive late.
         const mayBeOlder = reply.leftMs !== undefined || (enqueue && this.#port.reconnects !== reconnects);
@@ -226,21 +231,23 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     } catch (error) {
       // The slot is being migrated: the hold ends now, and an entry of the queue is abandoned when its turn comes.
       if (!isSplitSlot(error)) throw error;
-      await this.#releases.releaseKey(keys, acquisitionId, shareWeight({ request }));
+      await this.#releases.releaseKey(keys, acquisitionId, shareWeight(request.mode, false));
     }
   }
 
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
-    const leases = items.map(({ grant, ttlMs }) => {
-      const { mayBeShared } = grant as RedisGrant;
-      return { keys: this.#keysOf(grant), grant, mayBeShared, ttlMs };
-    });
+    const leases = items.map(({ grant, ttlMs }) => ({
+      keys: this.#keysOf(grant),
+      grant,
+      mayBeShared: mayBeShared(grant),
+      ttlMs,
+    }));
     const renewalStatuses = await renewAll(this.#port, leases, call);
     for (const [index, { grant, ttlMs }] of items.entries()) {
       const { status } = renewalStatuses[index] as RenewalStatus;
       if (status === 'held') this.#waiters.extend(grant.request.acquisitionId, ttlMs);
       // The request came after a downgrade that was sent later, and asked for the exclusive form.
-      else if (status === 'lost' && leases[index]?.mayBeShared !== (grant as RedisGrant).mayBeShared)
+      else if (status === 'lost' && leases[index]?.mayBeShared !== mayBeShared(grant))
         renewalStatuses[index] = { status: 'unknown', error: new Error('downgraded') };
     }
     return renewalStatuses;
@@ -294,6 +301,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
         validForMs: leftMs,
         keys: keys[at] as ResourceKeys,
         nobodyWaited: true,
+        mayBeShared: false,
       }),
     );
     const replicas = this.#replicas;
@@ -378,7 +386,7 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     call: Call,
   ): Promise<R> {
     const sentAt = call.now();
-    const reply = decode(await runScript(this.#port, script, sent, args));
+    const reply = decode(await runScript(this.#port, script, sent, args, mayAlwaysRepeat));
     this.#handOff(reply.handOffs, keys, call, sentAt);
     return reply;
   }

@@ -11,7 +11,7 @@ import {
 import { channel } from 'node:diagnostics_channel';
 import type { RedisPort } from './port.ts';
 import { namingUnexpectedReply, partsOf, tokenIn, UnexpectedReplyError } from './reply-shape.ts';
-import { runScript } from './run-script.ts';
+import { mayAlwaysRepeat, runScript } from './run-script.ts';
 import { slotOf, tagOf } from './slot.ts';
 
 /** The lifetimes of a fenced value and of its token. */
@@ -48,7 +48,7 @@ export async function fencedSetThrough(
   key: string,
   value: string,
   token: bigint,
-  options?: FencedSetOptions,
+  options: FencedSetOptions | undefined,
 ): Promise<void> {
   if (typeof key !== 'string' || key === '') throw mustBe('fencedSet(): key', 'a non-empty string', key);
   if (typeof value !== 'string') throw mustBe('fencedSet(): value', 'a string', value);
@@ -60,7 +60,7 @@ export async function fencedSetThrough(
   const fence = `locks:fence:{${tagOf(slotOf(hashedPart(prefixed)))}}:${prefixed}`;
   const args = [String(token), value, String(ttlMs ?? ''), String(fenceTtlMs ?? '')];
   const newest = await namingUnexpectedReply('fencedSet()', port.name, async () =>
-    newerTokenIn(await runScript(port, scripts.fencedSet, [prefixed, fence], args)),
+    newerTokenIn(await runScript(port, scripts.fencedSet, [prefixed, fence], args, mayAlwaysRepeat)),
   );
   if (newest === undefined) return;
   const event = { backend: port.name, target: key, token };

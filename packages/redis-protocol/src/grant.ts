@@ -6,11 +6,16 @@ export interface RedisGrant extends Grant {
   readonly fencingToken: bigint;
   readonly keys: ResourceKeys;
   /** Whether the lock was free, and nobody waited. */
-  readonly nobodyWaited?: boolean;
+  readonly nobodyWaited: boolean;
   /** Set once a downgrade was sent: the hold may be a share now, also if no answer came. */
-  mayBeShared?: boolean;
+  mayBeShared: boolean;
 }
 
 export function isRedisGrant(grant: Grant): grant is RedisGrant {
   return 'keys' in grant;
+}
+
+/** Whether the hold of a grant that was exclusive may be a share now. */
+export function mayBeShared(grant: Grant): boolean {
+  return isRedisGrant(grant) && grant.mayBeShared;
 }

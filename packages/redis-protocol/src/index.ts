@@ -1,9 +1,9 @@
 export { createRedisBackend, type RedisCapabilities } from './backend.ts';
 export { functionLibrary } from './functions.ts';
-export { LoginWatch, refusedLogin } from './login-watch.ts';
+export { LoginWatch } from './login-watch.ts';
 export { type RedisBackendOptions } from './options.ts';
 export { readPrefix } from './keys.ts';
-export { slotOf, tagOf } from './slot.ts';
+export { tagOf } from './slot.ts';
 export { portPerClient } from './port-per-client.ts';
 export type {
   NodeSender,

@@ -1,8 +1,9 @@
-// What another protocol needs on the port of a client, without the scripts of this one: `@locks/redisson`.
-export { renewalReplies } from './generated/scripts.ts';
+// What the ports of clients and another protocol on them need, without the scripts of this one: `@locks/redisson`.
+export { renewalReplies } from './generated/renewal-replies.ts';
 export { refusedLogin, undoLate } from './login-watch.ts';
-export { decodeRenewalStatus } from './replies.ts';
+export { OpenedConnections } from './opened-connections.ts';
+export { decodeRenewalStatus } from './renewal-status.ts';
 export { listIn, partsOf, refuseQueued, tokenIn, UnexpectedReplyError, wholeIn } from './reply-shape.ts';
 export { isRetryableRedisError } from './retryable.ts';
-export { runScript, type Script } from './run-script.ts';
+export { mayAlwaysRepeat, runScript, type Script } from './run-script.ts';
 export { slotOf } from './slot.ts';

@@ -23,7 +23,7 @@ class LoginRefusedError extends Error {
    */
   readonly #answered: Promise<unknown> | undefined;
 
-  constructor(code: string, cause: Error, answered?: Promise<unknown>) {
+  constructor(code: string, cause: Error, answered: Promise<unknown> | undefined) {
     super(
       code === 'NOAUTH'
         ? 'NOAUTH: the server requires a password, and the client gave none'
@@ -43,13 +43,18 @@ class LoginRefusedError extends Error {
  * The refusal of a login in an error of a client, or in the error that it wraps, with a message that says what to do;
  * `undefined` for any other error.
  */
-export function refusedLogin(error: unknown, answered?: Promise<unknown>): Error | undefined {
+export function refusedLogin(error: unknown): Error | undefined {
+  return refusalIn(error, undefined);
+}
+
+/** @param answered - the answer of a command that the client may still send, once it is logged in */
+function refusalIn(error: unknown, answered: Promise<unknown> | undefined): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   if (error instanceof LoginRefusedError) return error;
   const [code] = REFUSED.exec(error.message) ?? [];
   if (code !== undefined) return new LoginRefusedError(code, error, answered);
   const { lastNodeError } = error as { lastNodeError?: unknown };
-  return refusedLogin(lastNodeError, answered) ?? refusedLogin(error.cause, answered);
+  return refusalIn(lastNodeError, answered) ?? refusalIn(error.cause, answered);
 }
 
 /** Undoes a command that a refused client still keeps, after it was carried out all the same. */
@@ -98,7 +103,7 @@ export class LoginWatch {
     if (refusal !== undefined) return Promise.reject(refusal);
     return new Promise((resolve, reject) => {
       const outcome = work();
-      const refuse = (cause: unknown): void => reject(refusedLogin(cause, outcome));
+      const refuse = (cause: unknown): void => reject(refusalIn(cause, outcome));
       this.#queued.add(refuse);
       outcome
         .finally(() => this.#queued.delete(refuse))

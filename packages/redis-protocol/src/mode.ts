@@ -1,4 +1,4 @@
-import type { AcquireRequest, LockMode } from '@locks/core/backend';
+import type { LockMode } from '@locks/core/backend';
 
 // How scripts encode the modes that are no permit's.
 const EXCLUSIVE_WEIGHT = '';
@@ -30,16 +30,11 @@ export function modeOfLimit(limit: number, weight: number): LockMode {
   return limit === READER_LIMIT ? { kind: 'shared' } : { kind: 'permit', limit, weight };
 }
 
-interface Held {
-  readonly request: AcquireRequest;
-  readonly mayBeShared?: boolean | undefined;
-}
-
 /**
  * The weight of a grant that may be a share in Redis, else `undefined`. An exclusive grant may be one from the moment its
  * downgrade was sent.
  */
-export function shareWeight({ request: { mode }, mayBeShared }: Held): string | undefined {
+export function shareWeight(mode: LockMode, mayBeShared: boolean): string | undefined {
   if (mode.kind === 'exclusive') return mayBeShared ? READER_WEIGHT : undefined;
   return weightArgument(mode);
 }

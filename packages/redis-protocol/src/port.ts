@@ -59,14 +59,14 @@ export interface RedisPort {
   readonly cluster: boolean;
   /**
    * Whether there are no messages, and each request costs money: waiters learn of their turn by their regular check alone, and nothing
-   * is asked that a lock can do without. @defaultValue `false`
+   * is asked that a lock can do without.
    */
-  readonly isPolled?: boolean;
+  readonly isPolled: boolean;
   /**
    * Whether the client may send a refused command again by itself, for ever: it gets none that a server may not know, and each
-   * `EVALSHA` with the source of its script. @defaultValue `false`
+   * `EVALSHA` with the source of its script.
    */
-  readonly repeatsRefused?: boolean;
+  readonly repeatsRefused: boolean;
   /** The client's own key prefix, which `send` does not apply. */
   readonly keyPrefix: string;
   /** A counter that rises whenever the client loses a connection: a command in flight may have been sent twice. */

@@ -1,6 +1,6 @@
 import type { Grant } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
-import type { RedisGrant } from './grant.ts';
+import { mayBeShared, type RedisGrant } from './grant.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
 import { NativeRelease } from './native-release.ts';
@@ -8,7 +8,7 @@ import type { RedisCommand, RedisPort } from './port.ts';
 import { decodeRelease, RELEASED, type ReleaseReply } from './replies.ts';
 import { wholeIn } from './reply-shape.ts';
 import { isHalfDone, isSplitSlot } from './retryable.ts';
-import { recover, runScript } from './run-script.ts';
+import { mayAlwaysRepeat, recover, runScript } from './run-script.ts';
 import { formatValue } from './value.ts';
 
 /** Sends releases: by a command of the server's own if nobody waited, else by the script; in a split slot key by key. */
@@ -26,7 +26,7 @@ export class RedisRelease {
   async release(grant: Grant, keys: ResourceKeys, replyAddress: string): Promise<ReleaseReply> {
     const { acquisitionId } = grant.request;
     const { lock, token, queue } = keys;
-    const share = shareWeight(grant);
+    const share = shareWeight(grant.request.mode, mayBeShared(grant));
     const { sha1, source } = scripts.release;
     const rest =
       share === undefined
@@ -70,7 +70,9 @@ export class RedisRelease {
   async releaseKey(keys: ResourceKeys, id: string, share: string | undefined): Promise<ReleaseReply> {
     const holders = holdersKey(keys);
     const ended = share === undefined ? 0 : wholeIn(await this.#port.send(holders, ['HDEL', holders, id]));
-    const reply = decodeRelease(await runScript(this.#port, scripts.releaseKey, [keys.lock], [id]));
+    const reply = decodeRelease(
+      await runScript(this.#port, scripts.releaseKey, [keys.lock], [id], mayAlwaysRepeat),
+    );
     return ended > 0 ? RELEASED : reply;
   }
 }

@@ -3,10 +3,10 @@ import { scripts } from './generated/scripts.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { shareWeight } from './mode.ts';
 import type { RedisPort } from './port.ts';
-import { decodeRenewalStatus } from './replies.ts';
+import { decodeRenewalStatus } from './renewal-status.ts';
 import { listIn, wholeIn } from './reply-shape.ts';
 import { isSplitSlot } from './retryable.ts';
-import { runScript } from './run-script.ts';
+import { mayAlwaysRepeat, runScript } from './run-script.ts';
 import { beginningOf } from './value.ts';
 
 // The commands in flight: enough to keep the server busy, few enough that writing and reading them never blocks the event loop
@@ -20,7 +20,7 @@ interface RenewableLease {
   readonly keys: ResourceKeys;
   readonly grant: Grant;
   readonly ttlMs: number;
-  readonly mayBeShared: boolean | undefined;
+  readonly mayBeShared: boolean;
 }
 
 /** Leases of one command, by their index: all exclusive, or all of them perhaps shares; in a cluster all of one slot. */
@@ -89,16 +89,21 @@ async function renewByParts(port: RedisPort, { keys, grant, ttlMs }: RenewableLe
   try {
     if (mode.kind === 'exclusive') {
       // The downgrade may have failed. The exclusive form is tried before the mark: a share never becomes exclusive again.
-      const [reply] = listIn(await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl]), 1);
+      const [reply] = listIn(
+        await runScript(port, scripts.renew, [lock], [beginningOf(grant), ttl], mayAlwaysRepeat),
+        1,
+      );
       const renewalStatus = decodeRenewalStatus(reply);
       if (renewalStatus.status !== 'lost' || renewalStatus.reason !== 'taken-over') return renewalStatus;
     }
     const renewalStatus = decodeRenewalStatus(
-      wholeIn(await runScript(port, scripts.renewPart, [lock], [ttl])),
+      wholeIn(await runScript(port, scripts.renewPart, [lock], [ttl], mayAlwaysRepeat)),
     );
     if (renewalStatus.status !== 'held') return renewalStatus;
     const args = [ttl, acquisitionId, String(grant.fencingToken)];
-    return decodeRenewalStatus(wholeIn(await runScript(port, scripts.renewPart, [holders], args)));
+    return decodeRenewalStatus(
+      wholeIn(await runScript(port, scripts.renewPart, [holders], args, mayAlwaysRepeat)),
+    );
   } catch (error) {
     return { status: 'unknown', error };
   }
@@ -109,7 +114,7 @@ function chunksOf({ cluster }: RedisPort, leases: readonly RenewableLease[]): Le
   const chunks: LeaseChunk[] = [];
   for (const [index, lease] of leases.entries()) {
     const { grant, mayBeShared } = lease;
-    const areShares = shareWeight({ request: grant.request, mayBeShared }) !== undefined;
+    const areShares = shareWeight(grant.request.mode, mayBeShared) !== undefined;
     const slot = cluster ? lease.keys.slot : 0;
     const group = areShares ? -1 - slot : slot;
     let chunk = open.get(group);
@@ -139,6 +144,12 @@ async function runOnChunk(
     if (areShares) args.push(request.acquisitionId, String(fencingToken), String(lease.ttlMs));
     else args.push(beginningOf(lease.grant), String(lease.ttlMs));
   }
-  const reply = await runScript(port, areShares ? scripts.renewShares : scripts.renew, keys, args);
+  const reply = await runScript(
+    port,
+    areShares ? scripts.renewShares : scripts.renew,
+    keys,
+    args,
+    mayAlwaysRepeat,
+  );
   return listIn(reply, indexes.length);
 }

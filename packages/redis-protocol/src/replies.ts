@@ -1,5 +1,5 @@
 import type { Holder, LockMode, ResourceState, RenewalStatus, Waiter } from '@locks/core/backend';
-import { renewalReplies } from './generated/scripts.ts';
+import { NOBODY_HOLDS, ANOTHER_HOLDS } from './renewal-status.ts';
 import { modeOfLimit } from './mode.ts';
 import { listIn, partsOf, tokenIn, UnexpectedReplyError, wholeIn } from './reply-shape.ts';
 import { parseMark, parseMember, parseShare, parseValue } from './value.ts';
@@ -139,9 +139,9 @@ export function decodeDowngrade(reply: unknown): WithHandOffs & { readonly renew
   const parts = partsOf(reply);
   switch (parts[0]) {
     case 'nobody-holds':
-      return { renewalStatus: ABSENT, handOffs: NO_HAND_OFFS };
+      return { renewalStatus: NOBODY_HOLDS, handOffs: NO_HAND_OFFS };
     case 'another-holds':
-      return { renewalStatus: TAKEN_OVER, handOffs: NO_HAND_OFFS };
+      return { renewalStatus: ANOTHER_HOLDS, handOffs: NO_HAND_OFFS };
     case 'shared':
       return {
         renewalStatus: { status: 'held', validForMs: leftOf(parts[1]) },
@@ -173,24 +173,6 @@ export function decodeForceRelease(reply: unknown): WithHandOffs & { readonly en
       return { ended: holdersOf(parts.slice(1, 5)), handOffs: handOffsFrom(parts, 5) };
     default:
       throw new UnexpectedReplyError(reply);
-  }
-}
-
-const HELD: RenewalStatus = { status: 'held' };
-const ABSENT: RenewalStatus = { status: 'lost', reason: 'force-released' };
-const TAKEN_OVER: RenewalStatus = { status: 'lost', reason: 'taken-over' };
-
-/** The reply of `renew`, `renew-shares` and `renew-part` for one lease: a number, or the error of its keys. */
-export function decodeRenewalStatus(reply: unknown): RenewalStatus {
-  switch (typeof reply === 'string' ? Number(reply || NaN) : reply) {
-    case renewalReplies.nobodyHolds:
-      return ABSENT;
-    case renewalReplies.renewed:
-      return HELD;
-    case renewalReplies.anotherHolds:
-      return TAKEN_OVER;
-    default:
-      return { status: 'unknown', error: new Error(String(reply)) };
   }
 }
 

@@ -37,7 +37,7 @@ export async function runScript(
   script: Script,
   keys: readonly string[],
   args: readonly string[],
-  mayRepeat = () => true,
+  mayRepeat: () => boolean,
 ): Promise<unknown> {
   const key = keys[0] as string;
   const command: RedisCommand = ['EVALSHA', script.sha1, String(keys.length), ...keys, ...args];
@@ -48,6 +48,9 @@ export async function runScript(
     return recover(port, script, key, command, error);
   }
 }
+
+/** Of a script that may run at any later time too: it reads, it renews what is still held, or it ends what its caller gives up. */
+export const mayAlwaysRepeat = (): boolean => true;
 
 /**
  * Adds the rights to grant to the message of a refusal. Servers before 7.2 name only the line of the script with the

@@ -12,7 +12,7 @@ import { scripts } from './generated/scripts.ts';
 import { encodeBareName, readPrefix } from './keys.ts';
 import type { RedisPort } from './port.ts';
 import { isQueued, listIn, namingUnexpectedReply, UnexpectedReplyError, wholeIn } from './reply-shape.ts';
-import { runScript } from './run-script.ts';
+import { mayAlwaysRepeat, runScript } from './run-script.ts';
 
 /** The options of `redisSlots` and `redisResults`. */
 export interface RedisSlotsOptions {
@@ -36,7 +36,7 @@ const FENCE_MS = 3_600_000;
  */
 export function redisSlotsThrough(
   port: RedisPort,
-  options?: RedisSlotsOptions,
+  options: RedisSlotsOptions | undefined,
   what = 'redisSlots()',
 ): SlotStore {
   const start = keyStart('once', options, what);
@@ -44,7 +44,7 @@ export function redisSlotsThrough(
     async read(name) {
       const key = port.keyPrefix + start + encodeBareName(name);
       const reply = await namingUnexpectedReply(what, port.name, async () =>
-        listIn(await runScript(port, scripts.readWithTime, [key], []), 3),
+        listIn(await runScript(port, scripts.readWithTime, [key], [], mayAlwaysRepeat), 3),
       );
       const [text, seconds, microseconds] = reply.map(String) as [string, string, string];
       return {
@@ -53,7 +53,13 @@ export function redisSlotsThrough(
       };
     },
     async write(name, entry) {
-      await fencedSetThrough(port, start + encodeBareName(name), slotEntryText(entry), entry.token);
+      await fencedSetThrough(
+        port,
+        start + encodeBareName(name),
+        slotEntryText(entry),
+        entry.token,
+        undefined,
+      );
       return true;
     },
   };
@@ -67,7 +73,7 @@ export function redisSlotsThrough(
  */
 export function redisResultsThrough(
   port: RedisPort,
-  options?: RedisSlotsOptions,
+  options: RedisSlotsOptions | undefined,
   what = 'redisResults()',
 ): ResultStore {
   const start = keyStart('coalesce', options, what);

@@ -5,7 +5,7 @@ import type { RedisPort } from './port.ts';
 import { decodeInspect } from './replies.ts';
 import { listIn } from './reply-shape.ts';
 import { wrongClient } from './retryable.ts';
-import { runScript } from './run-script.ts';
+import { mayAlwaysRepeat, runScript } from './run-script.ts';
 
 const INSPECTIONS_AT_ONCE = 64;
 
@@ -13,10 +13,16 @@ export async function inspect(
   port: RedisPort,
   keys: ResourceKeys,
   resource: string,
-  options?: InspectOptions,
+  options: InspectOptions | undefined,
 ): Promise<ResourceState> {
   const only = options?.waiters === false ? ['holders'] : [];
-  const reply = await runScript(port, scripts.inspect, [keys.lock, keys.queue, holdersKey(keys)], only);
+  const reply = await runScript(
+    port,
+    scripts.inspect,
+    [keys.lock, keys.queue, holdersKey(keys)],
+    only,
+    mayAlwaysRepeat,
+  );
   return decodeInspect(resource, reply);
 }
 
@@ -85,7 +91,7 @@ async function inspectString(
   name: string,
 ): Promise<ResourceState | undefined> {
   try {
-    return await inspect(port, keysOfLock(lock), name);
+    return await inspect(port, keysOfLock(lock), name, undefined);
   } catch (error) {
     if (error instanceof Error && /WRONGTYPE/.test(error.message)) return undefined;
     throw error;

@@ -6,7 +6,7 @@ import { keysOfLock } from './keys.ts';
 import type { CheckedRedisOptions } from './options.ts';
 import type { RedisPort } from './port.ts';
 import { decodeMessage, decodeRelease, type RedisAttemptReply, type RedisHandOff } from './replies.ts';
-import { runScript } from './run-script.ts';
+import { mayAlwaysRepeat, runScript } from './run-script.ts';
 import { Subscription } from './subscription.ts';
 import { formatMember } from './value.ts';
 import { type CheckEvents, RedisWaiterHeartbeat } from './waiter-heartbeat.ts';
@@ -181,10 +181,10 @@ export class SubscribedWaiters implements CheckEvents {
 
   /**
    * Grants a lock that a request of this process handed off to its waiters: their leases are counted from its sending, on the
-   * clock of each. `agoMs` returns the time since the sending; without it that is unknown, as with a message. A lock for an
+   * clock of each. `agoMs` returns the time since the sending; `undefined`: that is unknown, as with a message. A lock for an
    * unknown id is released.
    */
-  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs?: () => number): void {
+  handOff(handOffs: readonly RedisHandOff[], lock: string, agoMs: (() => number) | undefined): void {
     for (const { id, token } of handOffs) {
       const enqueue = this.#enqueues.get(id);
       const waiter = this.#waiters.get(id);
@@ -213,7 +213,7 @@ export class SubscribedWaiters implements CheckEvents {
   #onMessage(text: string): void {
     const message = decodeMessage(text);
     if (message === undefined || this.#closed) return;
-    this.handOff([message], message.lock);
+    this.handOff([message], message.lock, undefined);
   }
 
   isWaiting(waiter: RedisWaiter): boolean {
@@ -237,6 +237,8 @@ export class SubscribedWaiters implements CheckEvents {
       countedFrom,
       validForMs,
       keys,
+      nobodyWaited: false,
+      mayBeShared: false,
     };
     this.#hold(request.acquisitionId, validForMs);
     this.#waiters.grant(waiter, grant);
@@ -259,9 +261,10 @@ export class SubscribedWaiters implements CheckEvents {
       scripts.abandon,
       [lock, token, queue],
       [id, this.subscription.replyAddress, ''],
+      mayAlwaysRepeat,
     ).then(
       // No waiter's clock shows the sending time of this request.
-      (reply) => this.handOff(decodeRelease(reply).handOffs, lock),
+      (reply) => this.handOff(decodeRelease(reply).handOffs, lock, undefined),
       () => undefined, // The hold ends by itself after its ttl.
     );
   }

@@ -13,6 +13,7 @@ import {
 import type { RedisPort } from '@locks/redis-protocol';
 import {
   isRetryableRedisError,
+  mayAlwaysRepeat,
   partsOf,
   refuseQueued,
   runScript,
@@ -40,7 +41,7 @@ const LATCH_MS = '10000';
  */
 export function createRedissonBackend(
   port: RedisPort,
-  options?: RedissonBackendOptions,
+  options: RedissonBackendOptions | undefined,
 ): LockBackend<RedissonCapabilities> {
   return new RedissonBackend(port, checkOptions(options, port.keyPrefix));
 }
@@ -132,7 +133,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     await this.#sharding.decide();
     const keys = latched ? [lock, freshLatch(lock)] : [lock];
     const args = [fieldOf(request), channel, this.#sharding.command, LATCH_MS];
-    const reply = await runScript(this.#port, scripts.release, keys, args);
+    const reply = await runScript(this.#port, scripts.release, keys, args, mayAlwaysRepeat);
     switch (reply) {
       case 'released':
         this.#waiters.released(request.resource);
@@ -146,7 +147,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
 
   async inspect(resource: string): Promise<ResourceState> {
     const keys = this.#withToken(this.#keysOf(resource));
-    const holders = decodeHolders(await runScript(this.#port, scripts.inspect, keys, []));
+    const holders = decodeHolders(await runScript(this.#port, scripts.inspect, keys, [], mayAlwaysRepeat));
     return { name: resource, holders, waiters: [] };
   }
 
@@ -156,7 +157,7 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
     const args = [keys.channel, this.#sharding.command];
     if (expectedId !== undefined) args.push(`${expectedId}:`);
     const ended = decodeHolders(
-      await runScript(this.#port, scripts.forceRelease, this.#withToken(keys), args),
+      await runScript(this.#port, scripts.forceRelease, this.#withToken(keys), args, mayAlwaysRepeat),
     );
     if (ended.length > 0) this.#waiters.released(resource);
     return ended;

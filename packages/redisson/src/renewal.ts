@@ -1,6 +1,6 @@
 import type { RenewalStatus, RenewItem } from '@locks/core/backend';
 import type { RedisPort } from '@locks/redis-protocol';
-import { decodeRenewalStatus, listIn, runScript } from '@locks/redis-protocol/kit';
+import { decodeRenewalStatus, listIn, mayAlwaysRepeat, runScript } from '@locks/redis-protocol/kit';
 import { fieldOf, type RedissonKeys } from './keys.ts';
 import * as scripts from './scripts.ts';
 
@@ -26,7 +26,10 @@ export async function renewAll(
           String(ttlMs),
           String(grant.fencingToken ?? ''),
         ]);
-        const reply = listIn(await runScript(port, scripts.renew, locks, args), leases.length);
+        const reply = listIn(
+          await runScript(port, scripts.renew, locks, args, mayAlwaysRepeat),
+          leases.length,
+        );
         decode = (at) => decodeRenewalStatus(reply[at]);
       } catch (error) {
         decode = () => ({ status: 'unknown', error });

@@ -13,6 +13,7 @@ export class UpstashPort implements RedisPort {
   readonly name = 'upstash';
   readonly cluster = false;
   readonly isPolled = true;
+  readonly repeatsRefused = false;
   readonly keyPrefix = '';
   /** Stays 0: no request is sent twice. */
   readonly reconnects = 0;

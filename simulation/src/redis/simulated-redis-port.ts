@@ -24,6 +24,8 @@ interface Subscribed {
 export class SimulatedRedisPort implements RedisPort {
   readonly name: string;
   readonly cluster = false;
+  readonly isPolled = false;
+  readonly repeatsRefused = false;
   readonly keyPrefix = '';
   reconnects = 0;
   readonly #network: SimulatedRedisNetwork;

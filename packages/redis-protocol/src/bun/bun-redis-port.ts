@@ -24,6 +24,8 @@ const MAX_PAUSE_MS = 2_000;
 export class BunRedisPort implements RedisPort {
   readonly name = 'redis-bun';
   readonly cluster = false;
+  readonly isPolled = false;
+  readonly repeatsRefused = false;
   readonly keyPrefix = '';
   reconnects = 0;
   readonly #client: BunRedisClient;

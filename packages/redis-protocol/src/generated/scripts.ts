@@ -147,10 +147,3 @@ export const scripts = {
       'local held,mark=remove_ended(KEYS[1],KEYS[4],redis.call(\'GET\',KEYS[1]))\nif is_exclusive(held)then return{\'conflict\',exclusive_limit}end\nif mark and mark.limit==reader_limit then return{\'conflict\',reader_limit}end\nlocal waiting=redis.call(\'ZSCORE\',KEYS[3],\'#\')\nif waiting then\nredis.call(\'ZADD\',KEYS[3],-ARGV[1],\'#\')\nelseif not mark then\nreturn redis.call(\'EXISTS\',KEYS[3])==1 and{\'conflict\',exclusive_limit}or \'set\'\nend\nif mark then\nmark.limit=ARGV[1]+0\nelseif held then\nreturn \'set\'\nend\nreturn hand_off(KEYS[1],KEYS[2],KEYS[3],ARGV[2],mark,\'set\')or \'set\'\n',
   },
 } as const satisfies Record<string, Script>;
-
-/** The replies of renewals. */
-export const renewalReplies = {
-  nobodyHolds: 0,
-  renewed: 1,
-  anotherHolds: 2,
-} as const;
