@@ -34,7 +34,7 @@ import {
   resolveOptions,
 } from './options.ts';
 import { runOutside } from './async-context.ts';
-import type { Clock } from './lifetime/clock.ts';
+import { type Clock, CombinedClock } from './lifetime/clock.ts';
 
 /** Options of {@link LockManager.close}. */
 export interface CloseOptions {
@@ -182,7 +182,11 @@ export class Locks implements LockManager {
   constructor(backend: LockBackend, options?: ManagerOptions, clock?: Clock) {
     const { ttl } = backend.capabilities;
     this.#defaults = resolveOptions(MANAGER_TABLE, builtInDefaults(ttl), options, ttl, 'createLocks()');
-    this.#core = new ManagerCore(backend, options?.answerMs ?? ANSWER_MS, clock);
+    this.#core = new ManagerCore(
+      backend,
+      options?.answerMs ?? ANSWER_MS,
+      clock ?? backend.clock ?? new CombinedClock(),
+    );
   }
 
   get capabilities(): BackendCapabilities {

@@ -116,11 +116,11 @@ export class ResourceLock implements Lock {
       options === undefined ? this.#options : this.#resolve('tryAcquire()', options, TRY_TABLE);
     if (resolved.within !== undefined) {
       core.assertOpen(this.name, CLOSED);
-      const entered = await enterScope(core, this.name, this.mode, resolved, true);
+      const entered = await enterScope(core, this.name, this.mode, resolved, true, undefined);
       return entered && releaseIfAborted(entered, resolved.signal);
     }
     const lease = await new AcquireLoop(core, this.name, this.mode, resolved, core.clock.now(), false).run();
-    return lease && releaseIfAborted(new LeaseHandle(core, lease), resolved.signal);
+    return lease && releaseIfAborted(new LeaseHandle(core, lease, undefined), resolved.signal);
   }
 
   run<T>(work: (lease: Lease) => T | Promise<T>, options?: AcquireOptions): Promise<T> {
@@ -195,8 +195,16 @@ export class ResourceLock implements Lock {
       const entered = await this.#reenter(resolved);
       if (entered !== undefined) return releaseIfAborted(entered, resolved.signal);
     }
-    const lease = await new AcquireLoop(core, this.name, this.mode, resolved, startedAt).run();
-    if (lease !== undefined) return releaseIfAborted(new LeaseHandle(core, lease), resolved.signal);
+    const lease = await new AcquireLoop(
+      core,
+      this.name,
+      this.mode,
+      resolved,
+      startedAt,
+      resolved.waitMs > 0,
+    ).run();
+    if (lease !== undefined)
+      return releaseIfAborted(new LeaseHandle(core, lease, undefined), resolved.signal);
     const waitedMs = core.clock.now() - startedAt;
     const query = core.holderQueries.ask(this.name);
     await query.answered;
@@ -208,7 +216,8 @@ export class ResourceLock implements Lock {
     const core = this.#core;
     // A lease that is held may be re-entered until the manager is closed.
     core.assertOpen(this.name, CLOSED);
-    if (resolved.within !== undefined) return enterScope(core, this.name, this.mode, resolved, false);
+    if (resolved.within !== undefined)
+      return enterScope(core, this.name, this.mode, resolved, false, undefined);
     const scope = enclosingScope(
       ({ lease }) => lease.owner === core && lease.grant.request.resource === this.name,
     );

@@ -10,12 +10,12 @@ import type {
   LossReason,
   ResourceState,
 } from './backend/types.ts';
-import { CallContext, INTERRUPTED } from './call/call-context.ts';
+import { CallContext, dropped, INTERRUPTED } from './call/call-context.ts';
 import { CallDeadlines, CLOSED, DRAINING, NEVER } from './call/call-deadlines.ts';
 import { CallLimit } from './call/call-limit.ts';
 import { FailedAbandons } from './call/failed-abandons.ts';
 import { Failure } from './call/failure.ts';
-import { reportSilence, sendUntilAnswered } from './call/send-until-answered.ts';
+import { ReleaseSender } from './call/release-sender.ts';
 import {
   isLockError,
   LockError,
@@ -26,7 +26,7 @@ import {
 } from './errors.ts';
 import { identityOf, publish, releasedChannel } from './events.ts';
 import { readableState } from './readable-state.ts';
-import { CombinedClock, type Clock } from './lifetime/clock.ts';
+import type { Clock } from './lifetime/clock.ts';
 import { identity, LeaseMonitor } from './lifetime/lease-monitor.ts';
 import type { LeaseOwner, LeaseState } from './lifetime/lease-state.ts';
 import { HolderQueries } from './waiting/holder-query.ts';
@@ -40,8 +40,6 @@ const ABANDONS_AT_ONCE = 128;
 const CLOSE_MS = 3_000;
 /** The part of that which is left for the backend's own `close`. */
 const BACKEND_CLOSE_MS = 1_000;
-/** The shortest time between two looks at whether the store has been silent for as long. */
-const SHORTEST_CHECK_MS = 10;
 
 /** The state that the locks, leases and waits of one manager share. */
 export class ManagerCore implements LeaseOwner {
@@ -57,22 +55,15 @@ export class ManagerCore implements LeaseOwner {
   readonly holderQueries: HolderQueries;
   readonly #abandons = new CallLimit(ABANDONS_AT_ONCE);
   readonly #failedAbandons: FailedAbandons;
+  readonly #releases: ReleaseSender;
   /** The ids whose abandon has no answer yet. */
   readonly #abandoning = new Set<string>();
-  /** The number of releases and abandons in flight: `close` waits for them. */
-  #underWay = 0;
-  readonly unanswered = new Set<CallContext>();
-  answeredAt = Number.NEGATIVE_INFINITY;
-  silentAt = Number.NEGATIVE_INFINITY;
-  #onIdle: (() => void) | undefined;
-  /** When `close` ended the holds. */
-  #endedAt = Number.POSITIVE_INFINITY;
   #closing: Promise<void> | undefined;
   #endDrain: (() => void) | undefined;
   /** Set once the backend is not called any more (docs/spec.md §12.4). */
   #backendClosed = false;
 
-  constructor(backend: LockBackend, answerMs: number, clock: Clock = backend.clock ?? new CombinedClock()) {
+  constructor(backend: LockBackend, answerMs: number, clock: Clock) {
     this.backend = backend;
     this.answerMs = answerMs;
     this.clock = clock;
@@ -85,6 +76,7 @@ export class ManagerCore implements LeaseOwner {
         }),
     );
     this.#failedAbandons = new FailedAbandons(backend, this.deadlines);
+    this.#releases = new ReleaseSender(backend, this.deadlines, this.isRetryable);
     this.holderQueries = new HolderQueries(backend, this.deadlines, this.attempts, this.monitor);
   }
 
@@ -175,8 +167,17 @@ export class ManagerCore implements LeaseOwner {
     interruptedFromPhase = DRAINING,
   ): Promise<T> {
     this.assertOpen(resource, interruptedFromPhase);
-    const context = new CallContext(this.deadlines, this.now() + limitMs, undefined, interruptedFromPhase);
-    const answer = await context.answerOf(() => send(context));
+    const now = this.now();
+    const latest = Number.POSITIVE_INFINITY;
+    const context = new CallContext(
+      this.deadlines,
+      now + limitMs,
+      undefined,
+      interruptedFromPhase,
+      latest,
+      now,
+    );
+    const answer = await context.answerOf(() => send(context), dropped);
     context.done();
     if (answer instanceof Failure) throw this.backendError(doing, resource, answer.error);
     if (answer !== INTERRUPTED) return answer;
@@ -244,9 +245,7 @@ export class ManagerCore implements LeaseOwner {
     lease.released = true;
     this.drop(lease);
     if (lost !== undefined) return Promise.reject(lost);
-    this.#underWay += 1;
-    return sendUntilAnswered(
-      this,
+    return this.#releases.send(
       (call) => this.backend.release(lease.grant, call),
       (answer, sendings) => this.#released(lease, answer, sendings, now),
       now,
@@ -261,22 +260,20 @@ export class ManagerCore implements LeaseOwner {
 
   /** Abandons the id of a waiter that gave up, once the limit admits it: thousands may give up at once. */
   abandonWhenAdmitted(request: AcquireRequest): void {
-    this.#underWay += 1;
+    this.#releases.enter();
     this.#abandoning.add(request.acquisitionId);
     void this.#abandons.whenAdmitted(async () => {
       // After an abandon without an answer the others are admitted at once: each would wait for as long.
       if (!(await this.#abandon(request))) this.#abandons.admitAll();
-      this.#ended();
+      this.#releases.leave();
     });
   }
 
   /** Sends an abandon until it is answered; resolves with whether the store answered. */
   #abandon(request: AcquireRequest): Promise<boolean> {
-    this.#underWay += 1;
     this.#abandoning.add(request.acquisitionId);
     const conclude = (answer: void | Failure): boolean => {
       this.#abandoning.delete(request.acquisitionId);
-      this.#ended();
       const failed = answer instanceof Failure;
       if (failed) {
         const { error } = answer;
@@ -288,7 +285,8 @@ export class ManagerCore implements LeaseOwner {
     // A grant that comes after the backend was closed ends by its ttl: a backend may have to open again what it closed.
     if (this.#backendClosed)
       return Promise.resolve(conclude(new Failure(this.closedError(request.resource))));
-    return sendUntilAnswered(this, (call) => this.backend.abandon(request, call), conclude, this.now());
+    const send = (call: Call): Promise<void> => this.backend.abandon(request, call);
+    return this.#releases.send(send, conclude, this.now(), Number.POSITIVE_INFINITY);
   }
 
   #released(
@@ -297,7 +295,6 @@ export class ManagerCore implements LeaseOwner {
     sendings: number,
     sentAt: number,
   ): void {
-    this.#ended();
     const { resource } = lease.grant.request;
     if (answer instanceof Failure)
       throw this.#releaseFailed(lease, this.backendError('release', resource, answer.error));
@@ -327,9 +324,7 @@ export class ManagerCore implements LeaseOwner {
     const now = this.now();
     lease.released = true;
     this.drop(lease);
-    this.#underWay += 1;
     const conclude = (answer: Attempt | Failure): Grant => {
-      this.#ended();
       if (answer instanceof Failure) {
         // The former id first: a request that arrives late then finds nothing to take over.
         this.abandon(lease.grant.request);
@@ -342,7 +337,7 @@ export class ManagerCore implements LeaseOwner {
       return answer.grant;
     };
     const send = (call: Call): Promise<Attempt> => this.backend.attempt(request, false, call);
-    return sendUntilAnswered(this, send, conclude, now, lease.deadline);
+    return this.#releases.send(send, conclude, now, lease.deadline);
   }
 
   #publishReleased(lease: LeaseState, sentAt: number): void {
@@ -357,11 +352,6 @@ export class ManagerCore implements LeaseOwner {
     publish('locks:release-failed', { ...identity(lease), error });
     this.#failedAbandons.add(lease.grant.request, lease.deadline);
     return error;
-  }
-
-  #ended(): void {
-    this.#underWay -= 1;
-    if (this.#underWay === 0) this.#onIdle?.();
   }
 
   /**
@@ -386,45 +376,16 @@ export class ManagerCore implements LeaseOwner {
     }
     // Callers whose waits were interrupted send their abandons in the microtasks that follow.
     await delay(0);
-    const isAnswering = await this.#settled();
+    this.keepAlive.enter();
+    const isAnswering = await this.#releases.settle(CLOSE_MS - BACKEND_CLOSE_MS);
+    this.keepAlive.leave();
     this.#backendClosed = true;
-    if (!isAnswering) await reportSilence(this);
+    if (!isAnswering) await this.#releases.reportSilence();
     this.monitor.stop();
     const limitMs = isAnswering ? CLOSE_MS : BACKEND_CLOSE_MS;
     await this.askAndStay('close', () => this.backend.close(), limitMs, NEVER).finally(() =>
       this.deadlines.stop(),
     );
-  }
-
-  /** When the releases and abandons that the store does not answer are given up, because the manager closes. */
-  get endsAt(): number {
-    return Math.max(this.#endedAt, this.answeredAt) + CLOSE_MS - BACKEND_CLOSE_MS;
-  }
-
-  /** Waits for the answers to all releases and abandons; resolves with whether they came before the store was silent for long. */
-  async #settled(): Promise<boolean> {
-    this.#endedAt = this.now();
-    if (this.#underWay === 0) return true;
-    this.keepAlive.enter();
-    const isSettled = await new Promise<boolean>((resolve) => {
-      let cancel = (): void => {};
-      const check = (dueAt: number): void => {
-        const now = this.now();
-        // The time for which the event loop stood still does not count (docs/spec.md §2.9).
-        this.#endedAt += now - dueAt;
-        const leftMs = this.endsAt - now;
-        if (leftMs <= 0) return resolve(false);
-        const nextAt = now + Math.max(leftMs / 2, SHORTEST_CHECK_MS);
-        cancel = this.deadlines.at(nextAt, () => check(nextAt));
-      };
-      this.#onIdle = () => {
-        cancel();
-        resolve(true);
-      };
-      check(this.#endedAt);
-    });
-    this.keepAlive.leave();
-    return isSettled;
   }
 
   /** Waits until nothing is held, the time is over, or a second call of `close` gives none (docs/spec.md §12.5). */

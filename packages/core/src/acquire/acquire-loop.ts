@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';
-import { CallContext, INTERRUPTED } from '../call/call-context.ts';
+import { CallContext, dropped, INTERRUPTED } from '../call/call-context.ts';
+import { DRAINING } from '../call/call-deadlines.ts';
 import { Failure } from '../call/failure.ts';
 import { describe } from '../errors.ts';
 import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish } from '../events.ts';
@@ -81,7 +82,7 @@ export class AcquireLoop {
     mode: LockMode,
     options: ResolvedOptions,
     startedAt: number,
-    enqueue = options.waitMs > 0,
+    enqueue: boolean,
   ) {
     const { ttlMs, waitMs, label, signal } = options;
     this.#core = core;
@@ -95,8 +96,8 @@ export class AcquireLoop {
       core.deadlines,
       startedAt + limitMs,
       signal,
-      undefined,
-      undefined,
+      DRAINING,
+      Number.POSITIVE_INFINITY,
       startedAt,
     );
     const request = { resource, acquisitionId: freshAcquisitionId(), label, mode, ttlMs };
@@ -121,13 +122,14 @@ export class AcquireLoop {
       let step: Step = ATTEMPT;
       // Waiters of this process that came earlier attempt first.
       if (this.#usesLocalQueue && this.#core.localQueues.has(this.#request.resource))
-        step = await this.#wait();
+        step = await this.#wait(undefined);
       for (;;) {
         // An interruption wins over a grant of the same moment: the caller was told to stop, so it does not hold.
-        if (step === INTERRUPTED || this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
+        if (step === INTERRUPTED || this.#call.interruption !== undefined)
+          throw this.#abandonAndMakeError(this.#reason());
         if (step === ATTEMPT) {
           const admitted = attempts.enter(this.#call);
-          if (admitted !== true && !(await admitted)) throw this.#abandonAndMakeError();
+          if (admitted !== true && !(await admitted)) throw this.#abandonAndMakeError(this.#reason());
           try {
             step = await this.#attempt();
           } finally {
@@ -169,6 +171,7 @@ export class AcquireLoop {
             // A conflict is final also after a wait: the limit that this id queued for was known at that time.
             throw this.#abandonAndMakeError(conflictError(this.#core, this.#request, step.with));
           default:
+            step satisfies never;
             throw this.#brokenContract(
               `an attempt answered ${describe((step as Partial<Attempt> | null)?.status)}`,
             );
@@ -227,12 +230,12 @@ export class AcquireLoop {
   async #renewAndAccept(grant: Grant, hasWaited: boolean): Promise<LeaseState | undefined> {
     const { ttlMs } = this.#options;
     const validities = await renewAged(this.#core, [{ grant, ttlMs }], this.#call, hasWaited);
-    if (this.#call.interruption !== undefined) throw this.#abandonAndMakeError();
+    if (this.#call.interruption !== undefined) throw this.#abandonAndMakeError(this.#reason());
     return validities && this.#accept(grant, validities[0] ?? grant);
   }
 
   /** Waits for the turn among the waiters of this process, where the store keeps no queue; then calls `wait`. */
-  async #wait(wait?: () => Promise<Step>): Promise<Step> {
+  async #wait(wait: (() => Promise<Step>) | undefined): Promise<Step> {
     const { keepAlive, localQueues } = this.#core;
     keepAlive.enter();
     try {
@@ -241,7 +244,7 @@ export class AcquireLoop {
         this.#ticket = ticket;
         if (!ticket.isFirst) {
           this.#foundContended();
-          await this.#call.answerOf(() => ticket.turn);
+          await this.#call.answerOf(() => ticket.turn, dropped);
           return ATTEMPT;
         }
       }
@@ -261,7 +264,8 @@ export class AcquireLoop {
     const request = this.#request;
     // The wait has a call of its own: the backend must stop waiting also when only the next poll is due, which is no verdict.
     const { deadline, userSignal } = this.#call;
-    const wait = new CallContext(deadlines, Math.min(deadline, pollAt), userSignal, undefined, pollAt);
+    const endsAt = Math.min(deadline, pollAt);
+    const wait = new CallContext(deadlines, endsAt, userSignal, DRAINING, pollAt, startedAt);
     const answer = await wait.answerOf(
       () => backend.awaitTurn?.(request, wait),
       (late) => {
@@ -299,7 +303,7 @@ export class AcquireLoop {
     }
     const cancel = new AbortController();
     if (ticket !== undefined) ticket.wake = () => cancel.abort();
-    await this.#call.answerOf(() => delay(ms, undefined, { signal: cancel.signal }));
+    await this.#call.answerOf(() => delay(ms, undefined, { signal: cancel.signal }), dropped);
     if (ticket !== undefined) ticket.wake = undefined;
     cancel.abort();
     return ATTEMPT;
@@ -356,7 +360,7 @@ export class AcquireLoop {
   }
 
   /** Abandons the acquisition, so that nothing is left behind, and returns the error for the caller. */
-  #abandonAndMakeError(error = this.#reason()): unknown {
+  #abandonAndMakeError(error: unknown): unknown {
     if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);
     const holders = this.#holderQuery?.holders;
     publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });

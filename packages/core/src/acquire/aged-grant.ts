@@ -1,5 +1,5 @@
 import type { Grant, RenewItem } from '../backend/types.ts';
-import type { CallContext } from '../call/call-context.ts';
+import { type CallContext, dropped } from '../call/call-context.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { endOf, type Validity } from '../lifetime/lease-state.ts';
 import { renewalStatusOf } from '../lifetime/renewal-status.ts';
@@ -41,7 +41,8 @@ export async function renewAged(
   // The renewal does not end at the acquire's deadline: reaching that one means a wait in vain, not a failure of the store
   // (docs/spec.md §7.5).
   const deadline = countedFrom + Math.max(...items.map(({ ttlMs }) => ttlMs));
-  const answer = await call.answerOf(() => backend.renew(items, { now: () => clock.now(), deadline }));
+  const renew = () => backend.renew(items, { now: () => clock.now(), deadline });
+  const answer = await call.answerOf(renew, dropped);
   const validities: Validity[] = [];
   for (const [index, { grant, ttlMs }] of items.entries()) {
     const renewalStatus = renewalStatusOf(answer, index);

@@ -12,7 +12,10 @@ export function interruptionFromOutside(
       return { reason: userSignal?.reason };
     case 'closed':
       return { reason: core.closedError(resource) };
-    default:
+    case 'deadline':
+    case undefined:
       return undefined;
+    default:
+      return interruption satisfies never;
   }
 }

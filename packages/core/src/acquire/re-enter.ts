@@ -27,7 +27,7 @@ export async function enterScope(
   mode: LockMode,
   options: ResolvedOptions,
   single: boolean,
-  implicit?: Scope,
+  implicit: Scope | undefined,
 ): Promise<LeaseHandle | undefined> {
   const scope = implicit ?? scopeOf(core, name, options.within);
   refuseUpgrade(core, name, mode, scope);
@@ -92,7 +92,14 @@ async function waitForTurn(
     );
   }
   const startedAt = core.now();
-  const context = new CallContext(core.deadlines, startedAt + options.waitMs, options.signal, CLOSED);
+  const context = new CallContext(
+    core.deadlines,
+    startedAt + options.waitMs,
+    options.signal,
+    CLOSED,
+    Number.POSITIVE_INFINITY,
+    startedAt,
+  );
   const { entry, cancel } = scope.queue(caller);
   core.keepAlive.enter();
   const given = await context.answerOf(

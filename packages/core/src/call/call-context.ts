@@ -1,7 +1,7 @@
 import { TimeBudget } from '../backend/time-budget.ts';
 import type { Call } from '../backend/types.ts';
 import { followSignal } from '../follow-signal.ts';
-import { type CallDeadlines, DRAINING, type Interruptible, type Interruption } from './call-deadlines.ts';
+import type { CallDeadlines, Interruptible, Interruption } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
 
 /** The abort reason of all calls, which only backends see. One for each call would be most of the cost of a wait's end. */
@@ -9,6 +9,9 @@ const GIVEN_UP = new DOMException('The caller gave up.', 'AbortError');
 
 /** The result of {@link CallContext.answerOf} when the caller stopped waiting before the answer came. */
 export const INTERRUPTED = Symbol('interrupted');
+
+/** Drops a late answer, which leaves nothing behind. */
+export const dropped = (): void => {};
 
 /**
  * The limits of a caller's wait for answers: a deadline, the abort of the user's signal, and the end of the manager. It is the
@@ -27,16 +30,17 @@ export class CallContext extends TimeBudget implements Call, Interruptible {
   #isDone = false;
 
   /**
+   * @param interruptedFromPhase - the phase of the manager's close that ends the wait
    * @param latest - the deadline that no stall of the event loop moves
-   * @param now - the present time, where the caller has just read it: each reading costs an uncontended acquire some 2 %
+   * @param now - the present time, which the caller has just read: each reading costs an uncontended acquire some 2 %
    */
   constructor(
     deadlines: CallDeadlines,
     deadline: number,
-    userSignal?: AbortSignal,
-    interruptedFromPhase = DRAINING,
-    latest?: number,
-    now = deadlines.clock.now(),
+    userSignal: AbortSignal | undefined,
+    interruptedFromPhase: number,
+    latest: number,
+    now: number,
   ) {
     super(now, deadline - now, latest);
     this.dueAt = this.reviewAt;
@@ -95,7 +99,7 @@ export class CallContext extends TimeBudget implements Call, Interruptible {
    */
   answerOf<T>(
     send: () => T | Promise<T>,
-    late?: (answer: T) => void,
+    late: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
     return new Promise((resolve) => {
       if (this.interruption !== undefined) return resolve(INTERRUPTED);
@@ -104,7 +108,7 @@ export class CallContext extends TimeBudget implements Call, Interruptible {
         Promise.resolve(send()).then(
           (answer) => {
             resolve(answer);
-            if (this.#interruption !== undefined) late?.(answer);
+            if (this.#interruption !== undefined) late(answer);
           },
           (error) => resolve(new Failure(error)),
         );

@@ -1,4 +1,4 @@
-import { type CallContext, INTERRUPTED } from './call-context.ts';
+import { type CallContext, dropped, INTERRUPTED } from './call-context.ts';
 import type { Failure } from './failure.ts';
 
 interface Queued {
@@ -37,7 +37,7 @@ export class CallLimit {
   async answerOf<T>(
     context: CallContext,
     send: () => T | Promise<T>,
-    late?: (answer: T) => void,
+    late: (answer: T) => void,
   ): Promise<T | Failure | typeof INTERRUPTED> {
     const admitted = this.enter(context);
     if (admitted !== true && !(await admitted)) return INTERRUPTED;
@@ -65,7 +65,7 @@ export class CallLimit {
     const admitted = new Promise<void>((resolve) => (admit = resolve));
     const entry: Queued = { admit, state: 'queued' };
     this.#queue.push(entry);
-    await context.answerOf(() => admitted);
+    await context.answerOf(() => admitted, dropped);
     if (context.interruption === undefined) return true;
     // The call may have been admitted in the moment in which its caller gave up.
     if (entry.state === 'admitted') this.leave();

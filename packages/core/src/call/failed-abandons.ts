@@ -1,5 +1,5 @@
 import type { AcquireRequest, LockBackend } from '../backend/types.ts';
-import { CallContext, INTERRUPTED } from './call-context.ts';
+import { CallContext, dropped, INTERRUPTED } from './call-context.ts';
 import { type CallDeadlines, CLOSED } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
 
@@ -52,9 +52,10 @@ export class FailedAbandons {
 
   /** Sends an abandon once. A manager that closes sends none, and no longer waits for the answer. */
   async #isAnswered(request: AcquireRequest): Promise<boolean> {
-    const { clock } = this.#deadlines;
-    const context = new CallContext(this.#deadlines, clock.now() + REPEAT_MS, undefined, CLOSED);
-    const answer = await context.answerOf(() => this.#backend.abandon(request, context));
+    const now = this.#deadlines.clock.now();
+    const end = now + REPEAT_MS;
+    const context = new CallContext(this.#deadlines, end, undefined, CLOSED, Number.POSITIVE_INFINITY, now);
+    const answer = await context.answerOf(() => this.#backend.abandon(request, context), dropped);
     context.done();
     return answer !== INTERRUPTED && !(answer instanceof Failure);
   }

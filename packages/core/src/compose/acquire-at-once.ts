@@ -6,6 +6,7 @@ import { grantFault } from '../backend/grant-fault.ts';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Grant } from '../backend/types.ts';
 import { CallContext, INTERRUPTED } from '../call/call-context.ts';
+import { DRAINING } from '../call/call-deadlines.ts';
 import { Failure } from '../call/failure.ts';
 import { isLockError, type LockError, quote } from '../errors.ts';
 import { acquiredChannel, publish } from '../events.ts';
@@ -52,7 +53,8 @@ export async function acquireAtOnce(
   const startedAt = core.now();
   const shortestTtlMs = Math.min(...all.map(({ request }) => request.ttlMs));
   const limitMs = isSingle ? attemptLimitMs(core.answerMs, shortestTtlMs) : waitMs;
-  const context = new CallContext(core.deadlines, startedAt + limitMs, signal);
+  const latest = Number.POSITIVE_INFINITY;
+  const context = new CallContext(core.deadlines, startedAt + limitMs, signal, DRAINING, latest, startedAt);
   const answer = await core.attempts.answerOf<readonly Grant[] | undefined>(
     context,
     () =>
@@ -158,7 +160,7 @@ function accept(
       publish('locks:acquired', { ...identity(lease), waitedMs, contendedAs: undefined, fencingToken });
     }
   }
-  return leases.map((lease) => new LeaseHandle(core, lease));
+  return leases.map((lease) => new LeaseHandle(core, lease, undefined));
 }
 
 /** The error of a step that has one answer for all: no member failed by itself, so the message names them all. */

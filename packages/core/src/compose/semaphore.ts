@@ -98,6 +98,7 @@ export class PermitLock extends ResourceLock implements Semaphore {
       case 'conflict':
         throw conflictError(core, { resource: this.name, mode }, answer.with);
       default:
+        answer satisfies undefined;
         throw core.contractError('resize', this.name, 'no answer');
     }
   }

@@ -41,7 +41,7 @@ export class LeaseHandle implements BaseLease {
   #callers: AbortSignal | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(core: ManagerCore, lease: LeaseState, entered?: Scope) {
+  constructor(core: ManagerCore, lease: LeaseState, entered: Scope | undefined) {
     this.core = core;
     this.#lease = lease;
     this.#entered = entered;
@@ -63,7 +63,7 @@ export class LeaseHandle implements BaseLease {
   /** The scope in which re-entries by this handle take turns; created on first read. */
   get scope(): Scope {
     if (this.#scope === undefined) {
-      const scope = new Scope(this.#lease);
+      const scope = new Scope(this.#lease, undefined);
       this.#lease.onLost = () => scope.closeToEntries();
       this.#scope = scope;
     }

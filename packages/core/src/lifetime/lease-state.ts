@@ -95,7 +95,7 @@ export class LeaseState {
     autoRenew: boolean,
     maxHoldMs: number,
     now: number,
-    { countedFrom, validForMs = ttlMs }: Validity = grant,
+    { countedFrom, validForMs = ttlMs }: Validity,
   ) {
     this.owner = owner;
     this.grant = grant;
@@ -221,8 +221,13 @@ export class LeaseState {
     return { remainingMs: this.deadline - now, validForMs: this.#validForMs };
   }
 
-  /** Moves the end: the store confirmed a renewal. A stale reply moves nothing. */
-  renewed(renewal: SentRenewal, validForMs = renewal.ttlMs): void {
+  /**
+   * Moves the end: the store confirmed a renewal. A stale reply moves nothing.
+   *
+   * @param keptMs - how long the store keeps the hold; `undefined`: for the ttl that was asked for
+   */
+  renewed(renewal: SentRenewal, keptMs: number | undefined): void {
+    const validForMs = keptMs ?? renewal.ttlMs;
     this.#unconfirmed = this.#unconfirmed.filter((other) => other !== renewal);
     const { requests, sentAt, shortestMs } = renewal;
     if (requests !== this.#requests || this.released || this.#lost !== undefined) return;

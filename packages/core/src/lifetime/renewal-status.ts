@@ -18,6 +18,7 @@ export function renewalStatusOf(answer: unknown, index: number): RenewalStatus {
       if (isDuration(renewalStatus.validForMs)) return renewalStatus as RenewalStatus;
       break;
     default:
+      renewalStatus?.status satisfies undefined;
   }
   return {
     status: 'unknown',

@@ -33,7 +33,7 @@ export class Scope {
   readonly #onEmpty: (() => void)[] = [];
   readonly #parent: Scope | undefined;
 
-  constructor(lease: LeaseState, parent?: Scope) {
+  constructor(lease: LeaseState, parent: Scope | undefined) {
     this.lease = lease;
     this.#parent = parent;
   }

@@ -74,9 +74,16 @@ export async function adopt<L extends BaseLease = Lease>(
   // Such a store may show the hold to a client that comes later than its end (docs/spec.md §19.3).
   if (expiry !== undefined && Date.now() >= (endsAt ?? Number.POSITIVE_INFINITY))
     throw notHeld(`its ${ttlMs} ms are over`);
-  const loop = new AcquireLoop(core, name, lock.mode, { ...resolved, adopts: acquisitionId }, startedAt);
+  const loop = new AcquireLoop(
+    core,
+    name,
+    lock.mode,
+    { ...resolved, adopts: acquisitionId },
+    startedAt,
+    resolved.waitMs > 0,
+  );
   const lease = await loop.run();
   if (lease === undefined)
     throw notHeld(`it was adopted before, its ${ttlMs} ms are over, or it was taken from its holder`);
-  return releaseIfAborted(new LeaseHandle(core, lease), resolved.signal) as BaseLease as L;
+  return releaseIfAborted(new LeaseHandle(core, lease, undefined), resolved.signal) as BaseLease as L;
 }

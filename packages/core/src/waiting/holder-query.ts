@@ -1,7 +1,7 @@
 import { NoAnswerError } from '../backend/time-limit.ts';
-import type { Holder, LockBackend } from '../backend/types.ts';
-import { CallContext, INTERRUPTED } from '../call/call-context.ts';
-import type { CallDeadlines } from '../call/call-deadlines.ts';
+import type { Holder, LockBackend, ResourceState } from '../backend/types.ts';
+import { CallContext, dropped, INTERRUPTED } from '../call/call-context.ts';
+import { type CallDeadlines, DRAINING } from '../call/call-deadlines.ts';
 import type { CallLimit } from '../call/call-limit.ts';
 import { Failure } from '../call/failure.ts';
 import { readableState } from '../readable-state.ts';
@@ -54,10 +54,12 @@ export class HolderQueries {
 
   async #answer(resource: string, query: HolderQuery): Promise<void> {
     const deadlines = this.#deadlines;
-    const context = new CallContext(deadlines, deadlines.clock.now() + HOLDER_QUERY_MS);
-    const state = await this.#attempts.answerOf(context, async () =>
-      readableState(await this.#backend.inspect(resource, context, { waiters: false })),
-    );
+    const now = deadlines.clock.now();
+    const latest = Number.POSITIVE_INFINITY;
+    const context = new CallContext(deadlines, now + HOLDER_QUERY_MS, undefined, DRAINING, latest, now);
+    const ask = async (): Promise<ResourceState> =>
+      readableState(await this.#backend.inspect(resource, context, { waiters: false }));
+    const state = await this.#attempts.answerOf(context, ask, dropped);
     context.done();
     // Without an answer the message does without the holders, and says why.
     if (state === INTERRUPTED) query.error = new NoAnswerError(HOLDER_QUERY_MS);

@@ -1,18 +1,26 @@
 import { expect, test, vi } from 'vitest';
-import { CallContext } from '../../src/call/call-context.ts';
+import { CallContext, dropped } from '../../src/call/call-context.ts';
 import { CallDeadlines, NEVER } from '../../src/call/call-deadlines.ts';
 import { CombinedClock } from '../../src/lifetime/clock.ts';
 import { pass, stallLoop, useFakeClock } from '../fixture.ts';
+
+function contextOf(
+  deadlines: CallDeadlines,
+  limitMs: number,
+  { latest = Number.POSITIVE_INFINITY, signal }: { latest?: number; signal?: AbortSignal } = {},
+): CallContext {
+  const now = deadlines.clock.now();
+  return new CallContext(deadlines, now + limitMs, signal, NEVER, latest, now);
+}
 
 test('calls that end later than an earlier one need no timer of their own', async () => {
   useFakeClock();
   const clock = new CombinedClock();
   const deadlines = new CallDeadlines(clock);
   const setTimer = vi.spyOn(globalThis, 'setTimeout');
-  const start = clock.now();
-  const calls = [20, 30, 25].map((ms) => new CallContext(deadlines, start + ms));
+  const calls = [20, 30, 25].map((ms) => contextOf(deadlines, ms));
   expect(setTimer).toHaveBeenCalledTimes(1);
-  const earlier = new CallContext(deadlines, start + 10);
+  const earlier = contextOf(deadlines, 10);
   await pass(10);
   expect(earlier.interruption).toBe('deadline');
   await pass(15);
@@ -22,9 +30,12 @@ test('calls that end later than an earlier one need no timer of their own', asyn
 test('a call that is answered in the iteration of its deadline is not interrupted', async () => {
   useFakeClock();
   const clock = new CombinedClock();
-  const call = new CallContext(new CallDeadlines(clock), clock.now() + 10);
+  const call = contextOf(new CallDeadlines(clock), 10);
   const answer = call
-    .answerOf(() => new Promise<string>((resolve) => setTimeout(() => setImmediate(resolve, 'answered'), 10)))
+    .answerOf(
+      () => new Promise<string>((resolve) => setTimeout(() => setImmediate(resolve, 'answered'), 10)),
+      dropped,
+    )
     .finally(() => call.done());
   await pass(10);
   expect(await answer).toBe('answered');
@@ -34,7 +45,7 @@ test('a call that is answered in the iteration of its deadline is not interrupte
 test('a backend that reads the deadline right after a stall, before any timer, is told of one that is to come', async () => {
   useFakeClock();
   const clock = new CombinedClock();
-  const call = new CallContext(new CallDeadlines(clock), clock.now() + 100);
+  const call = contextOf(new CallDeadlines(clock), 100);
   stallLoop(300);
   expect(call.deadline - call.now()).toBeGreaterThanOrEqual(50);
   await pass(60);
@@ -48,7 +59,7 @@ test('a deadline that no stall moves is kept', async () => {
   useFakeClock();
   const clock = new CombinedClock();
   const latest = clock.now() + 200;
-  const call = new CallContext(new CallDeadlines(clock), clock.now() + 100, undefined, NEVER, latest);
+  const call = contextOf(new CallDeadlines(clock), 100, { latest });
   stallLoop(300);
   await pass(60);
   expect(call.interruption).toBe('deadline');
@@ -57,8 +68,8 @@ test('a deadline that no stall moves is kept', async () => {
 
 test('a call that gave up before it was sent is not sent', async () => {
   const clock = new CombinedClock();
-  const context = new CallContext(new CallDeadlines(clock), clock.now() + 1_000, AbortSignal.abort());
+  const context = contextOf(new CallDeadlines(clock), 1_000, { signal: AbortSignal.abort() });
   const send = vi.fn();
-  await context.answerOf(send);
+  await context.answerOf(send, dropped);
   expect(send).not.toHaveBeenCalled();
 });

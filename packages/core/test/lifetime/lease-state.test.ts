@@ -17,14 +17,8 @@ function leaseAt(
     now: () => clock.now,
     leaseLost: (_lease: LeaseState, reason: LossReason) => losses.push(reason),
   };
-  return new LeaseState(
-    owner,
-    { request, countedFrom: 0, ...grant },
-    10_000,
-    autoRenew,
-    Number.POSITIVE_INFINITY,
-    clock.now,
-  );
+  const granted = { request, countedFrom: 0, ...grant };
+  return new LeaseState(owner, granted, 10_000, autoRenew, Number.POSITIVE_INFINITY, clock.now, granted);
 }
 
 test('a lease is valid until its ttl, counted from before its request was sent, less the drift margin', () => {
@@ -77,12 +71,12 @@ test('a released lease is not lost any more, neither by time nor by the store', 
 test('a confirmed renewal moves the end and plans the next at a third', () => {
   const lease = leaseAt({ now: 0 });
   const renewal = lease.renewalSent(10_000, 3_000, false);
-  lease.renewed(renewal);
+  lease.renewed(renewal, undefined);
   expect(lease.deadline).toBe(3_000 + 10_000 - 102);
   expect(lease.renewAt).toBeCloseTo(3_000 + 10_000 / 3);
   expect(lease.renewFrom).toBeCloseTo(3_000 + 10_000 / 4);
   const manual = leaseAt({ now: 0 }, {}, false);
-  manual.renewed(manual.renewalSent(10_000, 3_000, true));
+  manual.renewed(manual.renewalSent(10_000, 3_000, true), undefined);
   expect([manual.renewAt, manual.renewFrom]).toEqual([NEVER, NEVER]);
 });
 
@@ -94,7 +88,7 @@ test.each(['released', 'lost'])(
     const renewal = lease.renewalSent(10_000, 3_000, false);
     if (how === 'released') lease.released = true;
     else lease.lose('expired');
-    lease.renewed(renewal);
+    lease.renewed(renewal, undefined);
     expect(lease.deadline).toBe(before);
   },
 );
@@ -102,8 +96,8 @@ test.each(['released', 'lost'])(
 test('replies that overtake each other leave the end that the later renewal set', () => {
   const lease = leaseAt({ now: 0 });
   const [first, second] = [lease.renewalSent(10_000, 3_000, false), lease.renewalSent(10_000, 4_000, false)];
-  lease.renewed(second);
-  lease.renewed(first);
+  lease.renewed(second, undefined);
+  lease.renewed(first, undefined);
   expect(lease.deadline).toBe(4_000 + 10_000 - 102);
 });
 
@@ -117,7 +111,7 @@ test('a store that holds a renewed lease for less than was left is believed', ()
 test('a loss by time is unconfirmed while a renewal has no answer, and expired otherwise', () => {
   const clock = { now: 0 };
   const [answered, open] = [leaseAt(clock), leaseAt(clock)];
-  answered.renewed(answered.renewalSent(10_000, 0, false));
+  answered.renewed(answered.renewalSent(10_000, 0, false), undefined);
   open.renewalSent(10_000, 0, false);
   clock.now = 20_000;
   expect(answered.lost).toMatchObject({ reason: 'expired' });
@@ -142,10 +136,11 @@ test('of renewals that overlap the shortest counts, whichever is answered first,
     const lease = leaseAt({ now: 0 }, {}, false);
     const earlier = lease.renewalSent(10_000, 1_000, false);
     const later = lease.renewalSent(600_000, 2_000, true);
-    for (const renewal of first === 'earlier' ? [earlier, later] : [later, earlier]) lease.renewed(renewal);
+    for (const renewal of first === 'earlier' ? [earlier, later] : [later, earlier])
+      lease.renewed(renewal, undefined);
     expect(lease.deadline).toBe(2_000 + 10_000 - 102);
     expect(lease.renewAt).toBeCloseTo(2_000 + 10_000 / 3);
-    lease.renewed(lease.renewalSent(600_000, 5_000, false));
+    lease.renewed(lease.renewalSent(600_000, 5_000, false), undefined);
     expect(lease.deadline).toBe(5_000 + 600_000 - 6_002);
     expect(lease.renewAt).toBe(NEVER);
   }
@@ -154,9 +149,9 @@ test('of renewals that overlap the shortest counts, whichever is answered first,
 test('a renewal that ended without a clear answer counts once: the store may carry it out late', () => {
   const lease = leaseAt({ now: 0 });
   lease.renewalSent(10_000, 1_000, false).unclear = true;
-  lease.renewed(lease.renewalSent(600_000, 2_000, true));
+  lease.renewed(lease.renewalSent(600_000, 2_000, true), undefined);
   expect(lease.deadline).toBe(2_000 + 10_000 - 102);
-  lease.renewed(lease.renewalSent(600_000, 5_000, false));
+  lease.renewed(lease.renewalSent(600_000, 5_000, false), undefined);
   expect(lease.deadline).toBe(5_000 + 600_000 - 6_002);
 });
 

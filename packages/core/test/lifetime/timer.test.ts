@@ -165,7 +165,7 @@ test('it does not keep the process alive, first or re-armed', () => {
 
 test('it fires outside of the scope that armed it', async () => {
   const hold = {} as LeaseState;
-  const scope = new Scope(hold);
+  const scope = new Scope(hold, undefined);
   const seen = await runInside(
     scope,
     () =>

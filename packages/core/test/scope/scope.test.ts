@@ -3,6 +3,7 @@ import { Locks } from '../../src/create-locks.ts';
 import { ManagerCore } from '../../src/manager-core.ts';
 import type { Lease } from '../../src/lease.ts';
 import { LeaseHandle } from '../../src/lease/lease-handle.ts';
+import { CombinedClock } from '../../src/lifetime/clock.ts';
 import { ResourceLock } from '../../src/lock.ts';
 import { builtInDefaults } from '../../src/options.ts';
 import { enterScope } from '../../src/acquire/re-enter.ts';
@@ -108,7 +109,7 @@ test('two branches that wait for each other’s turns are rejected, instead of w
 
 test('a shared hold is not upgraded: neither by within nor by run inside run', async () => {
   const backend = scriptedBackend({ capabilities: { ...capabilities, modes: ['exclusive', 'shared'] } });
-  const core = new ManagerCore(backend, 5_000);
+  const core = new ManagerCore(backend, 5_000, new CombinedClock());
   const options = { ...builtInDefaults(capabilities.ttl), reentrant: true };
   const shared = new ResourceLock(core, 'a', { kind: 'shared' }, options);
   const exclusive = new ResourceLock(core, 'a', { kind: 'exclusive' }, options);
@@ -120,7 +121,14 @@ test('a shared hold is not upgraded: neither by within nor by run inside run', a
   });
   // The other way round the holder has more than it asks for.
   await exclusive.run(async (lease) => {
-    const read = await enterScope(core, 'a', { kind: 'shared' }, { ...options, within: lease }, true);
+    const read = await enterScope(
+      core,
+      'a',
+      { kind: 'shared' },
+      { ...options, within: lease },
+      true,
+      undefined,
+    );
     expect(read?.mode.kind).toBe('exclusive');
     await read?.release();
   });
