@@ -151,10 +151,11 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['pg/named-statement.ts'],
     ['{lease/lease-backend,advisory/advisory-backend,examination}.ts', '{fenced,once,transaction}/*.ts'],
     ['lease/{attempt-queues,release-batches,inspection}.ts', 'advisory/{parked-poll,peer-query}.ts'],
+    ['lease/uncontended-statements.ts'],
     ['lease/notified-waiters.ts', 'advisory/resource-queue.ts'],
-    ['lease/waiter-heartbeat.ts', 'advisory/shared-lock-groups.ts'],
+    ['lease/{lease-statements,waiter-heartbeat}.ts', 'advisory/shared-lock-groups.ts'],
     [
-      'lease/{listener,postgres-waiter,schema,uncontended-statements}.ts',
+      'lease/{listener,postgres-waiter,schema}.ts',
       'advisory/{shared-lock-group,server-lock,advisory-sessions}.ts',
     ],
     ['advisory/{advisory-session,layout-marker,session-setup,transaction-pooler}.ts'],

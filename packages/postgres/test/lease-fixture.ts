@@ -86,7 +86,12 @@ export async function call(
   return rows[0]?.reply as string;
 }
 
-/** The arguments of `acquire` for an exclusive lock: ways 0 single, 1 enqueue, 2 steal. */
-export function acquireValues(name: string, id: string, client: string, way = 1, ttlMs = 20_000): unknown[] {
-  return [Buffer.from(name), id, 0, 1, null, ttlMs, id, client, way];
+/** The arguments of `acquire` for an exclusive lock, which queues when it is contended. */
+export function acquireValues(
+  name: string,
+  id: string,
+  client: string,
+  { ttlMs = 20_000, enqueues = true, maxWaiters = -1 } = {},
+): unknown[] {
+  return [Buffer.from(name), id, 0, 1, null, ttlMs, id, client, false, enqueues, maxWaiters];
 }

@@ -94,13 +94,13 @@ describe.concurrent('the queue', () => {
 
   it('an attempt waits for a renewal not yet committed before it counts a share as expired', async () => {
     const { schema, one, two, blocked } = await sessions();
-    const share = [Buffer.from('a'), 'reader', 1, 1, null, 400, 'reader', 'h', 0];
+    const share = [Buffer.from('a'), 'reader', 1, 1, null, 400, 'reader', 'h', false, false, -1];
     const granted = await call(one, schema, 'acquire', share);
     await one.query('BEGIN');
     const renewal = [[Buffer.from('a')], ['reader'], [granted.slice(2)], [20_000]];
     expect(await call(one, schema, 'renew', renewal)).toBe('h');
     await one.query('SELECT pg_sleep(0.5)');
-    const attempt = call(two, schema, 'acquire', acquireValues('a', 'writer', 'w', 0));
+    const attempt = call(two, schema, 'acquire', acquireValues('a', 'writer', 'w', { enqueues: false }));
     await waitUntil(blocked, { what: 'the writer to wait for the renewal' });
     await one.query('COMMIT');
     expect(await attempt).toMatch(/^q 0 /);
@@ -249,9 +249,12 @@ describe.concurrent('the queue', () => {
 
   it('a stolen share is reported as taken over, also when a share stole it', async () => {
     const { schema, one } = await sessions();
-    const share = (id: string, way: number) => [Buffer.from('a'), id, 1, 1, null, 20_000, id, 'h', way];
-    const stolen = (await call(one, schema, 'acquire', share('holder', 0))).slice(2);
-    const token = (await call(one, schema, 'acquire', share('stealing', 2))).slice(2);
+    const share = (id: string, steals: boolean) => [
+      ...[Buffer.from('a'), id, 1, 1, null, 20_000, id, 'h'],
+      ...[steals, false, -1],
+    ];
+    const stolen = (await call(one, schema, 'acquire', share('holder', false))).slice(2);
+    const token = (await call(one, schema, 'acquire', share('stealing', true))).slice(2);
     const renew = (id: string, of: string) =>
       call(one, schema, 'renew', [[Buffer.from('a')], [id], [of], [20_000]]);
     expect(await renew('holder', stolen)).toBe('t');
@@ -303,7 +306,9 @@ describe.concurrent('the queue', () => {
       await call(one, schema, 'acquire', acquireValues('a', 'polling', 'p'));
       await call(one, schema, 'acquire', acquireValues('a', 'next', 'n'));
       expect(await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h'])).toBe('r');
-      expect(await call(one, schema, 'acquire', acquireValues('a', 'other', 'o', 0))).toMatch(/^q 0 /);
+      expect(
+        await call(one, schema, 'acquire', acquireValues('a', 'other', 'o', { enqueues: false })),
+      ).toMatch(/^q 0 /);
       expect(await call(one, schema, 'check_waiters', ['n', [Buffer.from('a')], ['next'], null])).toBe(
         '-1\n',
       );
@@ -332,7 +337,7 @@ describe.concurrent('the queue', () => {
 
   it('no row of a resource, a waiter or a silent client stays', async () => {
     const { schema, one } = await sessions();
-    await call(one, schema, 'acquire', acquireValues('gone', 'crashed', 'c', 1, 1));
+    await call(one, schema, 'acquire', acquireValues('gone', 'crashed', 'c', { ttlMs: 1 }));
     await call(one, schema, 'acquire', acquireValues('held', 'holder', 'h'));
     await call(one, schema, 'acquire', acquireValues('held', 'waiter', 'w'));
     await one.query(`UPDATE ${schema}.clients SET alive_until = clock_timestamp() - interval '2 minutes'`);
@@ -404,8 +409,8 @@ describe.concurrent('the queue', () => {
 describe('a queue with a limit', () => {
   it('counts no waiter of a client that died, and keeps those of a client that polls', async () => {
     const { schema, one, listen } = await sessions();
-    const limited = (id: string, client: string, most: number) =>
-      call(one, schema, 'acquire', acquireValues('a', id, client, 10 + most));
+    const limited = (id: string, client: string, maxWaiters: number) =>
+      call(one, schema, 'acquire', acquireValues('a', id, client, { maxWaiters }));
     expect(await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'))).toMatch(/^g /);
     const listener = await listen('listening');
     expect(await limited('w1', 'listening', 2)).toMatch(/^q [1-9]/);

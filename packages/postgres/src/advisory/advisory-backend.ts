@@ -138,7 +138,7 @@ export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities
   }
 
   async inspect(resource: string, call: Call): Promise<ResourceState> {
-    return await this.#peers.inspect(resource, keyOf(resource), call);
+    return await this.#peers.inspect(resource, keyOf(resource), call, []);
   }
 
   async ping(): Promise<void> {

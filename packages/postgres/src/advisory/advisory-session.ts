@@ -101,15 +101,28 @@ export class AdvisorySession implements SessionStatements {
     this.#listeners.push(listener);
   }
 
-  ask(statement: Statement, unlimited = false): Promise<readonly TextRow[]> {
-    return new Promise((resolve, reject) => this.put(statement, resolve, reject, unlimited));
+  ask(statement: Statement): Promise<readonly TextRow[]> {
+    return new Promise((resolve, reject) => this.#put(statement, false, resolve, reject));
+  }
+
+  /** Asks for a wait in the server's queue, whose answer may take any time. */
+  askWithoutLimit(statement: Statement): Promise<readonly TextRow[]> {
+    return new Promise((resolve, reject) => this.#put(statement, true, resolve, reject));
   }
 
   put(
     statement: Statement,
     resolve: (rows: readonly TextRow[]) => void,
     reject: (error: unknown) => void,
-    unlimited = false,
+  ): void {
+    this.#put(statement, false, resolve, reject);
+  }
+
+  #put(
+    statement: Statement,
+    unlimited: boolean,
+    resolve: (rows: readonly TextRow[]) => void,
+    reject: (error: unknown) => void,
   ): void {
     if (this.#ended !== undefined) return reject(this.#ended);
     this.#waiting.push({ statement, unlimited, resolve, reject });

@@ -54,14 +54,14 @@ export class LockSteps {
    *
    * @param together - whether more steps come in this iteration of the event loop, which shall go into the same statement
    */
-  async try(key: string, mode: ServerMode, together = false): Promise<string | null | undefined> {
+  async try(key: string, mode: ServerMode, together: boolean): Promise<string | null | undefined> {
     const [taken, token = null] = await this.#do(`try-${mode}`, key, together);
     return taken === 't' ? token : undefined;
   }
 
   /** Releases a lock. Resolves to whether the session held it. */
   async unlock(key: string, mode: ServerMode): Promise<boolean> {
-    const [unlocked] = await this.#do(`unlock-${mode}`, key);
+    const [unlocked] = await this.#do(`unlock-${mode}`, key, false);
     return unlocked === 't';
   }
 
@@ -80,7 +80,7 @@ export class LockSteps {
     await asked.catch(() => this.#session.ask(this.#statement(`unlock-${mode}`, key)));
   }
 
-  #do(operation: Operation, key: string, together = false): Promise<TextRow> {
+  #do(operation: Operation, key: string, together: boolean): Promise<TextRow> {
     return new Promise((resolve, reject) => {
       const pending = operation.startsWith('unlock') ? this.#unlocks : this.#tries;
       pending.push({ operation, key, resolve, reject });

@@ -70,12 +70,7 @@ export class PeerQuery {
   }
 
   /** The state of a resource, after the holds of the acquisitions `end` were ended. */
-  async inspect(
-    resource: string,
-    key: string,
-    call: Call,
-    end: readonly string[] = [],
-  ): Promise<ResourceState> {
+  async inspect(resource: string, key: string, call: Call, end: readonly string[]): Promise<ResourceState> {
     const [part, ...rest] = partsOf(end);
     const sessions = this.#process.sessions();
     const main = await sessions.main();

@@ -88,7 +88,7 @@ export class ResourceQueue {
       const acquisition = this.acquisitions.get(acquisitionId);
       if (acquisition?.grant === undefined) return { status: 'lost', reason: 'session-lost' };
       acquisition.mode = { kind: 'shared' };
-      await this.#groups.serve(acquisition.group);
+      await this.#groups.serve(acquisition.group, undefined);
       return this.acquisitions.has(acquisitionId)
         ? { status: 'held' }
         : { status: 'lost', reason: 'session-lost' };
@@ -167,7 +167,7 @@ export class ResourceQueue {
     const last = this.groups.at(-1);
     if (last === undefined) {
       const triedAt = performance.now();
-      const token = await this.lock.try(main, mode);
+      const token = await this.lock.try(main, mode, false);
       if (token !== undefined) {
         const group = this.#groups.add(newGroup('held', mode));
         this.#groups.hold(group, main, triedAt);
@@ -182,7 +182,7 @@ export class ResourceQueue {
       const fits = enqueue && mayJoin(last, mode);
       if ((atOnce || fits) && (await this.#groups.isLastInQueue(main, last, arrivedAt))) {
         this.#groups.join({ ...acquisition, group: last });
-        if (last.state === 'held') await this.#groups.serve(last);
+        if (last.state === 'held') await this.#groups.serve(last, undefined);
         return this.#attemptOf(request);
       }
     }
@@ -209,7 +209,7 @@ export class ResourceQueue {
     const held = group.holders.delete(acquisition);
     if (!held) group.waiting.splice(group.waiting.indexOf(acquisition), 1);
     if (group.holders.size + group.waiting.length > 0) {
-      if (group.state === 'held') await this.#groups.serve(group).catch(ignore);
+      if (group.state === 'held') await this.#groups.serve(group, undefined).catch(ignore);
       if (group.state === 'parked') group.serverMode = neededMode(group);
       return held;
     }

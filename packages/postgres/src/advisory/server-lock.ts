@@ -26,7 +26,7 @@ export class ServerLock {
   async try(
     session: AdvisorySession,
     mode: ServerMode,
-    together = false,
+    together: boolean,
   ): Promise<string | null | undefined> {
     try {
       return await session.steps.try(this.key, mode, together);
@@ -40,15 +40,12 @@ export class ServerLock {
   async wait(session: AdvisorySession, mode: ServerMode): Promise<string | null> {
     session.blocked = true;
     try {
-      await session.ask(
-        {
-          name: `locks-wait-${mode}`,
-          text: `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#claimMs}', false),
-              pg_catalog.pg_advisory_lock${suffix(mode)}($1::bigint)`,
-          values: [this.key],
-        },
-        true,
-      );
+      await session.askWithoutLimit({
+        name: `locks-wait-${mode}`,
+        text: `SELECT pg_catalog.set_config('idle_session_timeout', '${this.#claimMs}', false),
+            pg_catalog.pg_advisory_lock${suffix(mode)}($1::bigint)`,
+        values: [this.key],
+      });
     } finally {
       session.blocked = false;
     }

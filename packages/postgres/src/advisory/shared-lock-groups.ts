@@ -92,8 +92,12 @@ export class SharedLockGroups {
     await this.#clear(session, group);
   }
 
-  /** Grants the lock to the head of the group as long as the head fits, or releases it when the group is empty. */
-  async serve(group: SharedLockGroup, token?: string | null): Promise<void> {
+  /**
+   * Grants the lock to the head of the group as long as the head fits, or releases it when the group is empty.
+   *
+   * @param token - the token that came with the lock, or `null` without tokens; `undefined`: one is drawn for the head
+   */
+  async serve(group: SharedLockGroup, token: string | null | undefined): Promise<void> {
     const { session } = group;
     let nextToken = token;
     while (group.state === 'held' && session !== undefined) {
@@ -137,7 +141,7 @@ export class SharedLockGroups {
     this.#sessions.unload(session);
     const next = this.groups[0];
     // The next group is not awaited: the release itself is done.
-    if (next?.state === 'parked') this.#mutex.run(() => this.tryParked(next)).catch(ignore);
+    if (next?.state === 'parked') this.#mutex.run(() => this.tryParked(next, false)).catch(ignore);
     return had;
   }
 
@@ -146,7 +150,7 @@ export class SharedLockGroups {
    *
    * @param together - whether more groups are tried in this iteration of the event loop
    */
-  async tryParked(group: SharedLockGroup, together = false): Promise<void> {
+  async tryParked(group: SharedLockGroup, together: boolean): Promise<void> {
     await this.enqueue(group);
     // An earlier group of this process goes first.
     if (group.state !== 'parked' || this.groups[0] !== group) return;

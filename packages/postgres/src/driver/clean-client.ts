@@ -74,7 +74,7 @@ type Lend = (error: Error | null | undefined, client?: pg.PoolClient) => void;
  * Takes a client of a pool. Clients that the application has returned with an open transaction are passed over, and go back as
  * they are. Gives an {@link OpenTransactionError} when the pool has no other client at once.
  */
-export function takeCleanClient(pool: pg.Pool, lend: Lend, passedOver: pg.PoolClient[] = []): void {
+export function takeCleanClient(pool: pg.Pool, passedOver: pg.PoolClient[], lend: Lend): void {
   const give: Lend = (error, client) => {
     for (const other of passedOver) {
       other.removeListener('error', ignore);
@@ -94,7 +94,7 @@ export function takeCleanClient(pool: pg.Pool, lend: Lend, passedOver: pg.PoolCl
       warnOfOpenTransaction(pool);
       // The client is kept until another one was found: a pool lends the one that came back last.
       passedOver.push(client);
-      if (pool.idleCount > 0 || pool.totalCount < limitOf(pool)) takeCleanClient(pool, lend, passedOver);
+      if (pool.idleCount > 0 || pool.totalCount < limitOf(pool)) takeCleanClient(pool, passedOver, lend);
       else give(new OpenTransactionError());
     });
   });

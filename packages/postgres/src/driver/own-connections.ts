@@ -40,7 +40,7 @@ export class OwnConnections implements ConnectionPool<PooledConnection> {
   }
 
   release(connection: PooledConnection): void {
-    connection.release();
+    connection.release(undefined);
   }
 
   async close(): Promise<void> {
@@ -83,12 +83,13 @@ export class OwnConnections implements ConnectionPool<PooledConnection> {
 
 class LentConnection implements PooledConnection {
   readonly connection: OwnConnection;
-  readonly release: (error?: Error | null) => void;
+  readonly isInTransaction = false;
+  readonly release: (error: Error | null | undefined) => void;
   hasEnded = false;
   /** The time since which nobody uses the connection, on `performance.now()`. */
   idleSince = 0;
 
-  constructor(connection: OwnConnection, release: (error?: Error | null) => void) {
+  constructor(connection: OwnConnection, release: (error: Error | null | undefined) => void) {
     this.connection = connection;
     this.release = release;
   }

@@ -39,12 +39,12 @@ export async function queryOutside(
 ): Promise<{ readonly columns: readonly string[]; readonly rows: readonly TextRow[] }> {
   await db.waitReady;
   const send = async (): Promise<readonly Message[]> => {
-    if (readStatus(await messagesOf(db, SYNC)) !== 'I') throw new OpenTransactionError(SAYS);
+    if (readStatus(await messagesOf(db, SYNC, NO_FILES)) !== 'I') throw new OpenTransactionError(SAYS);
     try {
       return await messagesOf(db, simpleQuery(withLiterals(text, values)), {});
     } finally {
       // A failed message leaves the session unsynchronized.
-      await messagesOf(db, SYNC);
+      await messagesOf(db, SYNC, NO_FILES);
     }
   };
   const exclusive = (): Promise<readonly Message[]> => db.runExclusive(send);
@@ -59,7 +59,7 @@ export async function queryOutside(
 async function messagesOf(
   db: PgliteSession,
   message: Buffer,
-  options: { readonly syncToFs?: boolean } = NO_FILES,
+  options: { readonly syncToFs?: boolean },
 ): Promise<readonly Message[]> {
   return (await db.execProtocol(message, options)).messages as readonly Message[];
 }

@@ -35,10 +35,10 @@ export interface Connection {
 
 /** A connection that a pool has lent. No error of it ends the process before its return. */
 export interface PooledConnection extends Connection {
-  /** Whether the last statement has left a transaction open. Missing where nobody else uses the connections. */
-  readonly isInTransaction?: boolean;
+  /** Whether the last statement has left a transaction open; `false` where nobody else uses the connections. */
+  readonly isInTransaction: boolean;
   /** Returns the connection. One with an error that the server did not answer with is closed. */
-  release(error?: Error | null): void;
+  release(error: Error | null | undefined): void;
 }
 
 /** A connection that nobody else uses. No error of it ends the process. */

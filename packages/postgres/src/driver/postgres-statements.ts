@@ -61,8 +61,11 @@ export interface OutgoingStatement {
   readonly leftMs: number;
 }
 
-/** Makes a statement when a connection is free; `undefined`: nobody wants its result any more. */
-export type MakeStatement = () => OutgoingStatement | undefined;
+/** A free connection, for one statement: whoever has it sends the statement, or gives the connection back. */
+export interface FreeConnection {
+  send(statement: OutgoingStatement): Promise<StatementResult>;
+  giveBack(): void;
+}
 
 /** A statement that was sent and has no answer yet. */
 interface SentStatement {
@@ -109,21 +112,20 @@ export class PostgresStatements {
     text: string,
     values: readonly Value[],
     call: StatementDeadline,
-    priority: Priority = PRIORITIES.holder,
+    priority: Priority,
   ): Promise<StatementResult> {
     const late = call.now() >= call.deadline;
-    const result = await this.send(() => {
-      const sentAt = call.now();
-      const leftMs = late ? ANSWER_MS : call.deadline - sentAt;
-      return leftMs > 0 ? { text, values, sentAt, leftMs } : undefined;
-    }, priority);
-    if (result !== undefined) return result;
+    const connection = await this.connection(priority);
+    const sentAt = call.now();
+    const leftMs = late ? ANSWER_MS : call.deadline - sentAt;
+    if (leftMs > 0) return await connection.send({ text, values, sentAt, leftMs });
     // The deadline passed in the queue: after an outage, statements that nobody waits for are not sent.
+    connection.giveBack();
     return await new Promise((_, reject) => rejectLate(reject));
   }
 
-  /** Runs the statement that `make` gives when a connection is free. Resolves to `undefined` when `make` does. */
-  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
+  /** Resolves when a connection is free. A statement is made then, of all that has come until then. */
+  connection(priority: Priority): Promise<FreeConnection> {
     return new Promise((resolve, reject) => {
       const addTo: UrgentRequest['addTo'] = (queue) =>
         queue.add({
@@ -131,10 +133,15 @@ export class PostgresStatements {
           serve: (connection) => {
             this.#urgent.delete(urgent);
             if (queue === this.#queue) this.#served();
-            const statement = make();
-            if (statement === undefined) resolve(undefined);
-            else this.#send(queue, connection, statement, resolve, reject);
-            return statement !== undefined;
+            resolve({
+              send: (statement) =>
+                new Promise((done, failed) => this.#send(queue, connection, statement, done, failed)),
+              giveBack: () => {
+                connection.release(undefined);
+                queue.returned();
+              },
+            });
+            return true;
           },
           fail: (error) => {
             const wasUrgent = this.#urgent.delete(urgent);
@@ -198,7 +205,7 @@ export class PostgresStatements {
     const end = (error: Error | null | undefined, result: TextResult = noResult): void => {
       if (!this.#sent.delete(sent)) return;
       // The application sent BEGIN on a connection that it had returned: a ROLLBACK may undo the statement.
-      const isUndoable = connection.isInTransaction === true || codeOf(error) === IN_FAILED_TRANSACTION;
+      const isUndoable = connection.isInTransaction || codeOf(error) === IN_FAILED_TRANSACTION;
       connection.release(error);
       queue.returned();
       if (isUndoable) return reject(new OpenTransactionError());

@@ -1,24 +1,20 @@
-import { type AcquireRequest, type Attempt, type Call, PRIORITIES, type Priority } from '@locks/core/backend';
+import { type AcquireRequest, type Attempt, type Call, PRIORITIES } from '@locks/core/backend';
+import type { Value } from '../driver/postgres-driver.ts';
 import {
-  type MakeStatement,
   NoConnectionError,
   type OutgoingStatement,
   rejectLate,
   type StatementResult,
 } from '../driver/postgres-statements.ts';
-import type { LeaseSql } from './lease-sql.ts';
+import type { LeaseStatements } from './lease-statements.ts';
 import type { NotifiedWaiters } from './notified-waiters.ts';
 import { acquireColumns } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import { type AttemptReply, parseAttempt, parseHandOffs, toGrant } from './replies.ts';
-import { insertStatement, toUncontendedGrant } from './uncontended-statements.ts';
+import { insertStatement, mayBeUncontended, toUncontendedGrant } from './uncontended-statements.ts';
 
-/** The kinds of attempt, as in migrations/1/10-acquire.sql. */
-const SINGLE = 0;
-const ENQUEUE = 1;
-/** With so many waiters at most: the way is this number and theirs. */
-const ENQUEUE_UP_TO = 10;
-const STEAL = 2;
+/** The attempt queues however many wait: see migrations/1/10-acquire.sql. */
+const ANY_NUMBER = -1;
 
 /** The most attempts of one statement: it locks the row of the resource, and a release waits for that lock. */
 const MAX_ATTEMPTS = 100;
@@ -35,14 +31,6 @@ interface PendingAttempt {
   reject(error: unknown): void;
 }
 
-/** The parts of the backend that attempts and releases need. */
-export interface LeaseContext {
-  readonly sql: LeaseSql;
-  readonly waiters: NotifiedWaiters;
-  mayBeUncontended(request: AcquireRequest): boolean;
-  send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined>;
-}
-
 /** The error of attempts whose caller listens no more. */
 const abandonedError = new NoConnectionError();
 
@@ -52,12 +40,14 @@ const abandonedError = new NoConnectionError();
  * would overtake each other.
  */
 export class AttemptQueues {
-  readonly #context: LeaseContext;
+  readonly #statements: LeaseStatements;
+  readonly #waiters: NotifiedWaiters;
   /** The attempts that are not sent yet, by name; an empty list while the last ones are under way. */
   readonly #queues = new Map<string, PendingAttempt[]>();
 
-  constructor(context: LeaseContext) {
-    this.#context = context;
+  constructor(statements: LeaseStatements, waiters: NotifiedWaiters) {
+    this.#statements = statements;
+    this.#waiters = waiters;
   }
 
   attempt(request: AcquireRequest, enqueue: boolean, call: Call): Promise<Attempt> {
@@ -87,7 +77,7 @@ export class AttemptQueues {
     const [attempt] = queue.splice(index, 1);
     attempt?.reject(abandonedError);
     // An acquisition that is registered as a waiter was sent before. Single attempts are never registered.
-    return attempt?.enqueue === true && this.#context.waiters.known.get(acquisitionId) === undefined;
+    return attempt?.enqueue === true && this.#waiters.known.get(acquisitionId) === undefined;
   }
 
   async #work(resource: string, queue: PendingAttempt[]): Promise<void> {
@@ -100,35 +90,37 @@ export class AttemptQueues {
    * try.
    */
   async #send(queue: PendingAttempt[]): Promise<void> {
-    const context = this.#context;
+    const statements = this.#statements;
     let batch: readonly PendingAttempt[] = [];
     /** The attempt that is sent by the plain insert. */
     let plain: PendingAttempt | undefined;
     try {
-      const result = await context.send(() => {
-        batch = takeWanted(queue);
-        const [first] = batch;
-        if (first === undefined) return undefined;
-        if (batch.length > 1 || !first.mayBeUncontended || !context.mayBeUncontended(first.request))
-          return this.#statement(batch);
-        plain = first;
-        return insertStatement(context.sql, first.request, first.call);
-      }, PRIORITIES.acquire);
-      if (result === undefined) return;
-      if (plain === undefined) return this.#answered(batch, result);
-      const grant = toUncontendedGrant(plain.request, result);
-      if (grant !== undefined) return plain.resolve({ status: 'granted', grant });
-      plain.mayBeUncontended = false;
-      queue.unshift(plain);
+      const connection = await statements.connection(PRIORITIES.acquire);
+      batch = takeWanted(queue);
+      const [first] = batch;
+      if (first === undefined) return connection.giveBack();
+      const { request, call } = first;
+      if (
+        batch.length > 1 ||
+        !first.mayBeUncontended ||
+        !mayBeUncontended(request, statements, this.#waiters)
+      )
+        return this.#answered(batch, await statements.send(connection, this.#statement(batch)));
+      plain = first;
+      const insert = insertStatement(statements.sql, request, call);
+      const grant = toUncontendedGrant(request, await statements.send(connection, insert));
+      if (grant !== undefined) return first.resolve({ status: 'granted', grant });
+      first.mayBeUncontended = false;
+      queue.unshift(first);
     } catch (error) {
       // The insert may have taken effect, so the store may know the id from now on.
-      if (plain?.enqueue === true) context.waiters.register(plain.request, plain.call);
+      if (plain?.enqueue === true) this.#waiters.register(plain.request, plain.call);
       rejectAll(batch.length > 0 ? [...batch] : queue, error);
     }
   }
 
   #answered(batch: readonly PendingAttempt[], { rows }: StatementResult): void {
-    const { waiters } = this.#context;
+    const waiters = this.#waiters;
     const lines = (rows[0]?.[0] ?? '').split('\n');
     const [{ call, sentAt }] = batch as [PendingAttempt];
     const handOffs = parseHandOffs(lines.slice(batch.length).join('\n'));
@@ -142,7 +134,8 @@ export class AttemptQueues {
 
   /** Calls the schema's function once for all attempts. */
   #statement(batch: readonly PendingAttempt[]): OutgoingStatement {
-    const { sql, waiters } = this.#context;
+    const { sql } = this.#statements;
+    const waiters = this.#waiters;
     for (const attempt of batch) {
       attempt.sentAt = attempt.call.now();
       if (attempt.enqueue) waiters.register(attempt.request, attempt.call);
@@ -152,19 +145,22 @@ export class AttemptQueues {
     const leftMs = Math.max(...batch.map(({ call, sentAt }) => call.deadline - sentAt));
     const { sentAt } = first;
     const columns = acquireColumns(batch.map(({ request }) => request));
-    const ways = batch.map(wayOf);
+    const ways = [
+      batch.map(({ request }) => request.steal === true),
+      batch.map(({ enqueue }) => enqueue),
+      batch.map(({ request }) => request.maxWaiters ?? ANY_NUMBER),
+    ];
     if (batch.length > 1)
-      return { text: sql.acquireInOrder, values: [name, ...columns, waiters.client, ways], sentAt, leftMs };
-    const values = [name, ...columns.map(([only]) => only), waiters.client, ways[0]];
+      return {
+        text: sql.acquireInOrder,
+        values: [name, ...columns, waiters.client, ...ways],
+        sentAt,
+        leftMs,
+      };
+    const only = ([value]: readonly Value[]): Value => value;
+    const values = [name, ...columns.map(only), waiters.client, ...ways.map(only)];
     return { text: sql.acquire, values, sentAt, leftMs };
   }
-}
-
-/** The way of an attempt, as `acquire` of the schema takes it. */
-function wayOf({ request: { steal, maxWaiters }, enqueue }: PendingAttempt): number {
-  if (steal) return STEAL;
-  if (!enqueue) return SINGLE;
-  return maxWaiters === undefined ? ENQUEUE : ENQUEUE_UP_TO + maxWaiters;
 }
 
 function toAttempt({ request, sentAt }: PendingAttempt, reply: AttemptReply): Attempt {

@@ -8,30 +8,25 @@ import type {
   Holder,
   InspectOptions,
   LockBackend,
-  Priority,
   RenewItem,
   ResourceState,
   RenewalStatus,
 } from '@locks/core/backend';
 import { PRIORITIES, refuseAfterClose } from '@locks/core/backend';
 import type { PostgresDriver, Value } from '../driver/postgres-driver.ts';
-import {
-  type MakeStatement,
-  PostgresStatements,
-  type StatementResult,
-} from '../driver/postgres-statements.ts';
+import { PostgresStatements, type StatementResult } from '../driver/postgres-statements.ts';
 import { isRetryablePostgresError } from '../driver/retryable.ts';
-import { codeOf } from '../driver/server-error.ts';
 import { AttemptQueues } from './attempt-queues.ts';
 import { inspectResource, listResources } from './inspection.ts';
-import { leaseSql, type LeaseSql } from './lease-sql.ts';
+import type { LeaseSql } from './lease-sql.ts';
+import { LeaseStatements } from './lease-statements.ts';
 import { NotifiedWaiters } from './notified-waiters.ts';
 import { acquireColumns, toMode } from './modes.ts';
 import { nameBytes } from './name-bytes.ts';
 import type { CheckedLeaseOptions } from './options.ts';
 import { parseAttempt, parseHandOffs, parseServed, toGrant, toHolder, toRenewalStatus } from './replies.ts';
 import { ReleaseBatches } from './release-batches.ts';
-import { ensureSchema, prepareSchema } from './schema.ts';
+import { prepareSchema } from './schema.ts';
 
 const COMMON = {
   tenure: 'lease',
@@ -48,10 +43,6 @@ export type PostgresLeaseCapabilities<Reach extends 'network' | 'process' = 'net
   readonly reach: Reach;
 };
 
-/** The interval at which a process that uses locks removes expired rows that nobody asks for. */
-const SWEEP_MS = 60_000;
-const FIND_SCHEMA_MS = 10_000;
-
 /** Leases in a table, on any driver. */
 export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   implements LockBackend<PostgresLeaseCapabilities<Reach>>
@@ -60,35 +51,28 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   readonly name = 'postgres-lease';
   readonly capabilities: PostgresLeaseCapabilities<Reach>;
   readonly isClientClosed?: (() => boolean) | undefined;
-  readonly #statements: PostgresStatements;
+  readonly #pool: PostgresStatements;
   readonly #waiters: NotifiedWaiters;
+  readonly #statements: LeaseStatements;
   readonly #sql: LeaseSql;
   readonly #settings: CheckedLeaseOptions;
   readonly #attempts: AttemptQueues;
   readonly #releases: ReleaseBatches;
   readonly #abandons: ReleaseBatches;
-  #schema: Promise<void> | undefined;
-  #schemaFound = false;
-  #sweepAt = performance.now() + SWEEP_MS;
 
   constructor(driver: PostgresDriver, settings: CheckedLeaseOptions, reach: Reach) {
     this.capabilities = { ...COMMON, reach };
     this.isClientClosed = driver.isClientClosed?.bind(driver);
     this.#settings = settings;
-    this.#statements = new PostgresStatements(driver);
-    this.#sql = leaseSql(settings.schema);
-    this.#waiters = new NotifiedWaiters(this.#statements, settings, (request, call) => {
+    this.#pool = new PostgresStatements(driver);
+    this.#statements = new LeaseStatements(this.#pool, settings);
+    this.#sql = this.#statements.sql;
+    this.#waiters = new NotifiedWaiters(this.#pool, settings, (request, call) => {
       this.#abandons.abandon(request, call).catch(ignore);
     });
-    const context = {
-      sql: this.#sql,
-      waiters: this.#waiters,
-      mayBeUncontended: (request: AcquireRequest) => this.#mayBeUncontended(request),
-      send: (make: MakeStatement, priority: Priority) => this.#send(make, priority),
-    };
-    this.#attempts = new AttemptQueues(context);
-    this.#releases = new ReleaseBatches('release', context);
-    this.#abandons = new ReleaseBatches('abandon', context);
+    this.#attempts = new AttemptQueues(this.#statements, this.#waiters);
+    this.#releases = new ReleaseBatches('release', this.#statements, this.#waiters);
+    this.#abandons = new ReleaseBatches('abandon', this.#statements, this.#waiters);
     refuseAfterClose(this);
   }
 
@@ -101,7 +85,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   async #adopt(request: AcquireRequest, adopts: string, call: Call): Promise<Attempt> {
     const { resource, acquisitionId, ttlMs, label } = request;
     const values = [nameBytes(resource), acquisitionId, adopts, ttlMs, label];
-    const { rows, sentAt } = await this.#run(this.#sql.adopt, values, call, PRIORITIES.acquire);
+    const { rows, sentAt } = await this.#statements.run(this.#sql.adopt, values, call, PRIORITIES.acquire);
     const reply = parseAttempt(rows[0]?.[0] ?? '');
     if (reply.status !== 'granted') return { status: 'contended' };
     return { status: 'granted', grant: toGrant(request, reply, sentAt) };
@@ -110,7 +94,12 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const names = requests.map(({ resource }) => nameBytes(resource));
     const values = [names, ...acquireColumns(requests), this.#waiters.client];
-    const { rows, sentAt } = await this.#run(this.#sql.acquireMany, values, call, PRIORITIES.acquire);
+    const { rows, sentAt } = await this.#statements.run(
+      this.#sql.acquireMany,
+      values,
+      call,
+      PRIORITIES.acquire,
+    );
     const reply = rows[0]?.[0];
     if (reply === null || reply === undefined) return undefined;
     const lines = reply.split('\n');
@@ -142,7 +131,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
       items.map(({ grant }) => String(grant.fencingToken)),
       items.map(({ ttlMs }) => ttlMs),
     ];
-    const { rows } = await this.#run(this.#sql.renew, values, call);
+    const { rows } = await this.#statements.run(this.#sql.renew, values, call, PRIORITIES.holder);
     return (rows[0]?.[0] ?? '').split('').map(toRenewalStatus);
   }
 
@@ -170,7 +159,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   }
 
   async ping(call: Call): Promise<void> {
-    await this.#run('SELECT 1', [], call);
+    await this.#statements.run('SELECT 1', [], call, PRIORITIES.holder);
   }
 
   list(prefix: string, call: Call): AsyncGenerator<ResourceState> {
@@ -183,20 +172,25 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
     call: Call,
   ): Promise<readonly Holder[]> {
     const values = [nameBytes(resource), expectedId ?? null, this.#waiters.client];
-    const { rows, sentAt } = await this.#run(this.#sql.forceRelease, values, call);
+    const { rows, sentAt } = await this.#statements.run(
+      this.#sql.forceRelease,
+      values,
+      call,
+      PRIORITIES.holder,
+    );
     const served = rows.find(([, role]) => role === 's');
     this.#waiters.handOffAll(parseHandOffs(served?.[2] ?? ''), () => call.now() - sentAt);
     return rows.filter(([, role]) => role === 'h').map(toHolder);
   }
 
   async prepare({ signal }: Call): Promise<void> {
-    await prepareSchema(this.#statements.driver, this.#settings.schema, signal);
+    await prepareSchema(this.#pool.driver, this.#settings.schema, signal);
   }
 
   connectionError(request?: AcquireRequest): Error | undefined {
     // A waiter in the queue of the store needs no connection of the pool.
     const isUnsent = request === undefined || this.#attempts.isUnsent(request);
-    return isUnsent ? this.#statements.shortage : undefined;
+    return isUnsent ? this.#pool.shortage : undefined;
   }
 
   isRetryable(error: unknown): boolean {
@@ -205,82 +199,22 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
 
   async close(): Promise<void> {
     this.#waiters.close();
-    await this.#statements.close();
-  }
-
-  /** Whether the plain statements are worth a try: they are prepared, and nobody of this backend waits for the name. */
-  #mayBeUncontended({ mode, steal, resource }: AcquireRequest): boolean {
-    return (
-      mode.kind === 'exclusive' &&
-      steal !== true &&
-      this.#schemaFound &&
-      this.#statements.prepare &&
-      this.#waiters.known.countOf(resource) === 0
-    );
+    await this.#pool.close();
   }
 
   /** Runs a step whose reply may contain hand-offs to waiters of this backend. Returns the reply's first line. */
   async #serving(sql: string, values: readonly Value[], call: Call): Promise<string> {
-    const { rows, sentAt } = await this.#run(sql, values, call);
+    const { rows, sentAt } = await this.#statements.run(sql, values, call, PRIORITIES.holder);
     const { first, handOffs } = parseServed(rows[0]?.[0] ?? '');
     this.#waiters.handOffAll(handOffs, () => call.now() - sentAt);
     return first;
   }
 
   #asking(call: Call): (sql: string, values: readonly Value[]) => Promise<StatementResult> {
-    return (sql, values) => this.#run(sql, values, call, PRIORITIES.acquire);
+    return (sql, values) => this.#statements.run(sql, values, call, PRIORITIES.acquire);
   }
-
-  async #run(
-    sql: string,
-    values: readonly Value[],
-    call: Call,
-    priority?: Priority,
-  ): Promise<StatementResult> {
-    if (!this.#schemaFound) await this.#findSchema();
-    return await this.#watched(this.#statements.run(sql, values, call, priority));
-  }
-
-  async #send(make: MakeStatement, priority: Priority): Promise<StatementResult | undefined> {
-    if (!this.#schemaFound) await this.#findSchema();
-    return await this.#watched(this.#statements.send(make, priority));
-  }
-
-  async #watched<T>(result: Promise<T>): Promise<T> {
-    if (performance.now() > this.#sweepAt) this.#sweep();
-    try {
-      return await result;
-    } catch (error) {
-      // The schema was dropped, or the pool reaches another database by now: the next call looks for the schema again.
-      if (isMissing(error)) this.#schemaFound = false;
-      throw error;
-    }
-  }
-
-  async #findSchema(): Promise<void> {
-    const { schema, autoPrepare } = this.#settings;
-    // Concurrent calls share this check of the schema, so it has a deadline of its own.
-    const now = (): number => performance.now();
-    const call = { now, deadline: now() + FIND_SCHEMA_MS };
-    this.#schema ??= ensureSchema(this.#statements, schema, autoPrepare, call).finally(() => {
-      this.#schema = undefined;
-    });
-    await this.#schema;
-    this.#schemaFound = true;
-  }
-
-  #sweep(): void {
-    const now = (): number => performance.now();
-    this.#sweepAt = now() + SWEEP_MS;
-    this.#statements.run(this.#sql.sweep, [], { now, deadline: this.#sweepAt }).catch(ignore);
-  }
-}
-
-/** Whether the schema, a table or a function does not exist. */
-function isMissing(error: unknown): boolean {
-  return /^(?:3F000|42P01|42883)$/.test(codeOf(error));
 }
 
 function ignore(): void {
-  // The next sweep tries again; a hold that could not be abandoned ends by its ttl.
+  // A hold that could not be abandoned ends by its ttl.
 }

@@ -26,8 +26,8 @@ RETURNING CASE WHEN pg_catalog.pg_sequence_last_value(${numbers}) OPERATOR(pg_ca
     plainDelete: `DELETE FROM ${schema}.locks
 WHERE name OPERATOR(pg_catalog.=) $1 AND id OPERATOR(pg_catalog.=) $2 AND NOT queued
   AND expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()`,
-    acquire: `SELECT ${schema}.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-    acquireInOrder: `SELECT ${schema}.acquire_in_order($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    acquire: `SELECT ${schema}.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    acquireInOrder: `SELECT ${schema}.acquire_in_order($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     acquireMany: `SELECT ${schema}.acquire_many($1, $2, $3, $4, $5, $6, $7, $8)`,
     adopt: `SELECT ${schema}.adopt($1, $2, $3, $4, $5)`,
     release: `SELECT ${schema}.release($1, $2, $3)`,

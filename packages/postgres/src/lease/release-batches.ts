@@ -1,9 +1,11 @@
 import { type AcquireRequest, type Call, type Grant, PRIORITIES } from '@locks/core/backend';
-import { type OutgoingStatement, rejectLate, type StatementResult } from '../driver/postgres-statements.ts';
-import type { LeaseContext } from './attempt-queues.ts';
+import type { Value } from '../driver/postgres-driver.ts';
+import { type FreeConnection, rejectLate, type StatementResult } from '../driver/postgres-statements.ts';
+import type { LeaseStatements } from './lease-statements.ts';
+import type { NotifiedWaiters } from './notified-waiters.ts';
 import { nameBytes } from './name-bytes.ts';
 import { parseServed } from './replies.ts';
-import { isUncontended } from './uncontended-statements.ts';
+import { isUncontended, mayBeUncontended } from './uncontended-statements.ts';
 
 /** The most acquisitions that one statement ends: it keeps their rows locked, and answers all of them at its end. */
 const MAX_ACQUISITIONS = 500;
@@ -29,19 +31,21 @@ interface Ending {
  * in the same moment. One statement of a name is in flight at a time: another would only wait for the same row.
  */
 export class ReleaseBatches {
-  readonly #context: LeaseContext;
+  readonly #statements: LeaseStatements;
+  readonly #waiters: NotifiedWaiters;
   readonly #isAbandon: boolean;
   /** The acquisitions that are not sent yet, by name. */
   readonly #pending = new Map<string, Ending[]>();
   /** The names of the statements in flight. */
   readonly #busy = new Set<string>();
-  #statements = 0;
+  #inFlight = 0;
   /** Whether a statement waits for its connection: it takes all acquisitions that come until then. */
   #isWaiting = false;
 
-  constructor(kind: 'release' | 'abandon', context: LeaseContext) {
+  constructor(kind: 'release' | 'abandon', statements: LeaseStatements, waiters: NotifiedWaiters) {
     this.#isAbandon = kind === 'abandon';
-    this.#context = context;
+    this.#statements = statements;
+    this.#waiters = waiters;
   }
 
   async release(grant: Grant, call: Call): Promise<boolean> {
@@ -68,29 +72,24 @@ export class ReleaseBatches {
   }
 
   #start(): void {
-    if (this.#isWaiting || (this.#isAbandon && this.#statements >= MAX_ABANDONS)) return;
+    if (this.#isWaiting || (this.#isAbandon && this.#inFlight >= MAX_ABANDONS)) return;
     for (const name of this.#pending.keys()) {
       if (!this.#busy.has(name)) return void this.#work();
     }
   }
 
   async #work(): Promise<void> {
-    this.#statements += 1;
+    this.#inFlight += 1;
     this.#isWaiting = true;
     let batch: readonly Ending[] = [];
-    let isPlain = false;
     try {
       const priority = this.#isAbandon ? PRIORITIES.abandon : PRIORITIES.holder;
-      const result = await this.#context.send(() => {
-        batch = this.#take();
-        this.#isWaiting = false;
-        this.#start();
-        if (!isFilled(batch)) return undefined;
-        isPlain =
-          batch.length === 1 && batch[0].isUncontended && this.#context.mayBeUncontended(batch[0].request);
-        return this.#statement(batch, isPlain);
-      }, priority);
-      if (result !== undefined && isFilled(batch)) this.#answered(batch, result, isPlain);
+      const connection = await this.#statements.connection(priority);
+      batch = this.#take();
+      this.#isWaiting = false;
+      this.#start();
+      if (isFilled(batch)) await this.#send(connection, batch);
+      else connection.giveBack();
     } catch (error) {
       if (batch.length === 0) {
         // No connection could be made: its error is the outcome of all pending acquisitions.
@@ -101,7 +100,7 @@ export class ReleaseBatches {
       for (const { reject } of batch) reject(error);
     }
     for (const { request } of batch) this.#busy.delete(request.resource);
-    this.#statements -= 1;
+    this.#inFlight -= 1;
     this.#start();
   }
 
@@ -120,37 +119,33 @@ export class ReleaseBatches {
     return batch;
   }
 
-  #statement(batch: Batch, isPlain: boolean): OutgoingStatement {
-    const { sql, waiters } = this.#context;
+  async #send(connection: FreeConnection, batch: Batch): Promise<void> {
     const [first] = batch;
-    const sentAt = first.call.now();
-    const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(endOf)) - sentAt);
     const names = batch.map(({ request }) => nameBytes(request.resource));
     const ids = batch.map(({ request }) => request.acquisitionId);
-    if (isPlain) return { text: sql.plainDelete, values: [names[0], ids[0]], sentAt, leftMs };
-    const isOne = batch.length === 1 && !this.#isAbandon;
-    const ending = isOne ? [names[0], ids[0]] : [names, ids];
-    return {
-      text: isOne ? sql.release : sql.releaseAll,
-      values: [...ending, waiters.client],
-      sentAt,
-      leftMs,
+    const send = (text: string, values: readonly Value[]): Promise<StatementResult> => {
+      const sentAt = first.call.now();
+      const leftMs = Math.min(ANSWER_MS, Math.max(...batch.map(endOf)) - sentAt);
+      return this.#statements.send(connection, { text, values, sentAt, leftMs });
     };
-  }
-
-  #answered(batch: Batch, { rows, count, sentAt }: StatementResult, isPlain: boolean): void {
-    const [first] = batch;
-    if (!isPlain) {
-      const { first: letters, handOffs } = parseServed(rows[0]?.[0] ?? '');
-      this.#context.waiters.handOffAll(handOffs, () => first.call.now() - sentAt);
-      for (const [at, { resolve }] of batch.entries()) resolve(letters[at] === 'r');
-    } else if (count === 1) first.resolve(true);
-    else {
+    const { sql } = this.#statements;
+    const isOne = batch.length === 1 && !this.#isAbandon;
+    if (isOne && first.isUncontended && mayBeUncontended(first.request, this.#statements, this.#waiters)) {
+      const { count } = await send(sql.plainDelete, [names[0], ids[0]]);
+      if (count === 1) return first.resolve(true);
       // Somebody else uses the name, or the lease is over: the function is called next.
       first.isUncontended = false;
       const { resource } = first.request;
       this.#pending.set(resource, [first, ...(this.#pending.get(resource) ?? [])]);
+      return;
     }
+    const { client } = this.#waiters;
+    const { rows, sentAt } = isOne
+      ? await send(sql.release, [names[0], ids[0], client])
+      : await send(sql.releaseAll, [names, ids, client]);
+    const { first: letters, handOffs } = parseServed(rows[0]?.[0] ?? '');
+    this.#waiters.handOffAll(handOffs, () => first.call.now() - sentAt);
+    for (const [at, { resolve }] of batch.entries()) resolve(letters[at] === 'r');
   }
 }
 

@@ -1,5 +1,5 @@
 import { LockError } from '@locks/core';
-import { answerWithin, readOptions } from '@locks/core/backend';
+import { answerWithin, PRIORITIES, readOptions } from '@locks/core/backend';
 import { ask } from '../driver/ask.ts';
 import {
   canOpen,
@@ -87,7 +87,8 @@ export async function ensureSchema(
   }
   const { driver } = statements;
   // The only session of a database in this process has no client that could be gone.
-  await migrate(driver, schema, canOpen(driver) ? { limitMs: MIGRATE_MS } : {});
+  const limitMs = canOpen(driver) ? MIGRATE_MS : undefined;
+  await migrate(driver, schema, { limitMs, signal: undefined, withOnce: false });
   await findVersion(statements, schema, call);
 }
 
@@ -99,7 +100,7 @@ async function findVersion(
 ): Promise<number> {
   try {
     const sql = `SELECT version, pg_catalog.pg_backend_pid(), pg_catalog.current_setting('transaction_isolation') FROM ${schema}.schema_version`;
-    const { rows, processId } = await statements.run(sql, [], call);
+    const { rows, processId } = await statements.run(sql, [], call, PRIORITIES.holder);
     refuseIsolation(rows[0]?.[2]);
     // Statements are prepared only where a session is known to stay with its connection.
     statements.prepare = Number(rows[0]?.[1]) === processId;
@@ -113,11 +114,11 @@ async function findVersion(
 /** Where a migration ends without being done, and what else it makes. */
 interface Migration {
   /** The time after which the connection is closed, in milliseconds. */
-  readonly limitMs?: number;
+  readonly limitMs: number | undefined;
   /** Closes the connection when it aborts. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal: AbortSignal | undefined;
   /** Whether the tables of `once` and `coalesce` are made too. */
-  readonly withOnce?: boolean;
+  readonly withOnce: boolean;
 }
 
 /**
@@ -130,7 +131,7 @@ export async function prepareSchema(
   schema: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  await migrate(driver, schema, { signal, withOnce: true });
+  await migrate(driver, schema, { limitMs: undefined, signal, withOnce: true });
 }
 
 async function migrate({ pool }: PostgresDriver, schema: string, migration: Migration): Promise<void> {
@@ -165,7 +166,7 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
 async function migrateOn(
   connection: Connection,
   schema: string,
-  { limitMs, withOnce = false }: Migration,
+  { limitMs, withOnce }: Migration,
 ): Promise<void> {
   // The settings are LOCAL, so they end with the transaction, after which a pooler may lend the connection to others.
   const settings = [

@@ -1,11 +1,22 @@
 import type { AcquireRequest, Call, Grant } from '@locks/core/backend';
 import type { OutgoingStatement, StatementResult } from '../driver/postgres-statements.ts';
 import type { LeaseSql } from './lease-sql.ts';
+import type { LeaseStatements } from './lease-statements.ts';
+import type { NotifiedWaiters } from './notified-waiters.ts';
 import { nameBytes } from './name-bytes.ts';
 
 /** A grant of the plain insert. Its release is a plain delete, as long as nobody has queued meanwhile. */
 interface UncontendedGrant extends Grant {
   readonly uncontended: true;
+}
+
+/** Whether the plain statements are worth a try: they are prepared, and nobody of this backend waits for the name. */
+export function mayBeUncontended(
+  { mode, steal, resource }: AcquireRequest,
+  { isPrepared }: LeaseStatements,
+  { known }: NotifiedWaiters,
+): boolean {
+  return mode.kind === 'exclusive' && steal !== true && isPrepared && known.countOf(resource) === 0;
 }
 
 /** The plain insert of an exclusive lock that nobody else wants. */

@@ -1,4 +1,4 @@
-import { answerWithin, NoAnswerError } from '@locks/core/backend';
+import { answerWithin, NoAnswerError, PRIORITIES } from '@locks/core/backend';
 import type { Value } from '../driver/postgres-driver.ts';
 import type { PostgresStatements, StatementResult } from '../driver/postgres-statements.ts';
 import type { Listener } from './listener.ts';
@@ -141,7 +141,7 @@ export class PostgresWaiterHeartbeat {
       }
     }
     // A driver may take long to find that no connection can be made.
-    const asked = this.#statements.run(this.#sql, [...values, null], call());
+    const asked = this.#statements.run(this.#sql, [...values, null], call(), PRIORITIES.holder);
     const result = await answerWithin(asked, ANSWER_MS + SILENCE_NOTICED_MS);
     this.#told = undefined;
     return result;

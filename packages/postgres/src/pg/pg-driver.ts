@@ -67,9 +67,9 @@ export function lendingPool(pool: pg.Pool): ConnectionPool<PooledConnection> {
   return {
     limit: limitOf(pool),
     connect: (done) => {
-      takeCleanClient(pool, (error, client) => done(error, client && lentClient(client)));
+      takeCleanClient(pool, [], (error, client) => done(error, client && lentClient(client)));
     },
-    release: (connection) => connection.release(),
+    release: (connection) => connection.release(undefined),
   };
 }
 
@@ -105,7 +105,7 @@ class PgPooledConnection implements PooledConnection {
     sendTexts(this.#client, statement, done);
   }
 
-  release(error?: Error | null): void {
+  release(error: Error | null | undefined): void {
     this.#client.removeListener('error', ignore);
     this.#client.release(!error || isRefusal(error) ? undefined : error);
   }

@@ -26,7 +26,7 @@ export class PgliteDriver implements PostgresDriver {
       // The database itself lets one statement go after the other.
       limit: 1,
       connect: (lend) => process.nextTick(lend, undefined, new PgliteSession(db)),
-      release: (connection) => connection.release(),
+      release: (connection) => connection.release(undefined),
     };
   }
 
@@ -45,6 +45,8 @@ export class PgliteDriver implements PostgresDriver {
  */
 class PgliteSession implements PooledConnection {
   readonly processId = undefined;
+  /** Statements are sent outside of the application's transactions. */
+  readonly isInTransaction = false;
   readonly #db: PGliteInterface;
   #transaction: { readonly tx: Transaction; readonly end: (commit: boolean) => Promise<void> } | undefined;
 

@@ -90,7 +90,7 @@ async function runOnPool(
   values?: readonly unknown[],
 ): Promise<readonly SqlRow[]> {
   const client = await new Promise<pg.PoolClient>((resolve, reject) => {
-    takeCleanClient(pool, (error, taken) => {
+    takeCleanClient(pool, [], (error, taken) => {
       if (taken === undefined) reject(error ?? new Error('the pool gave no connection'));
       else resolve(taken);
     });

@@ -64,7 +64,7 @@ BEGIN
   PERFORM 1 FROM @schema@.locks WHERE locks.name = p_name FOR UPDATE;
   RETURN FOUND;
 END $$;
-CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text DEFAULT NULL)
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text)
     RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();
@@ -150,7 +150,8 @@ CREATE FUNCTION @schema@.is_dead(p_alive_until pg_catalog.timestamptz, p_listene
       AND @schema@.has_ended(p_listener);
 $$;
 CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_steals boolean, p_enqueues boolean,
+    p_max_waiters integer) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_moment timestamptz := pg_catalog.clock_timestamp();
@@ -185,13 +186,13 @@ BEGIN
       END IF;
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
-    IF p_kind = 1 AND p_way <> 2
+    IF p_kind = 1 AND NOT p_steals
         AND EXISTS (SELECT 1 FROM @schema@.locks
                     WHERE locks.name = p_name AND locks.id IS NULL AND NOT locks.queued AND locks.permits IS NULL)
         AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
-    v_served := v_served || @schema@.serve(p_name, p_client);
+    v_served := v_served || @schema@.serve(p_name, p_client, NULL);
     SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
@@ -204,7 +205,7 @@ BEGIN
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
-  IF p_way = 2 THEN
+  IF p_steals THEN
     RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
   END IF;
   SELECT waiters.ticket INTO v_token FROM @schema@.waiters
@@ -222,10 +223,10 @@ BEGIN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
   END IF;
-  IF p_way = 0 THEN
+  IF NOT p_enqueues THEN
     RETURN 'q 0 ' || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
-  IF p_way >= 10 AND @schema@.is_full(p_name, p_client, p_way - 10) THEN
+  IF p_max_waiters >= 0 AND @schema@.is_full(p_name, p_client, p_max_waiters) THEN
     RETURN 'f' || v_served;
   END IF;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
@@ -329,7 +330,7 @@ BEGIN
     RETURN 'g ' || v_token || p_served;
   END IF;
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
-  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client);
+  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client, NULL);
 END $$;
 CREATE FUNCTION @schema@.acquire_many(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_kinds smallint[], p_weights integer[],
     p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
@@ -346,7 +347,7 @@ BEGIN
       ORDER BY item.name
   LOOP
     v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
-                                v_item.label, p_client, 0::smallint);
+                                v_item.label, p_client, false, false, -1);
     IF pg_catalog.left(v_reply, 1) IN ('q', 'c') THEN
       RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
     END IF;
@@ -358,8 +359,8 @@ EXCEPTION WHEN SQLSTATE 'LK002' THEN
   RETURN NULL;
 END $$;
 CREATE FUNCTION @schema@.acquire_in_order(p_name pg_catalog.bytea, p_ids pg_catalog.text[], p_kinds smallint[], p_weights integer[],
-    p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text, p_ways smallint[])
-    RETURNS pg_catalog.text LANGUAGE plpgsql
+    p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text, p_steals boolean[],
+    p_enqueues boolean[], p_max_waiters integer[]) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_reply text;
@@ -369,7 +370,8 @@ DECLARE
 BEGIN
   FOR v_position IN 1 .. pg_catalog.cardinality(p_ids) LOOP
     v_reply := @schema@.acquire(p_name, p_ids[v_position], p_kinds[v_position], p_weights[v_position], p_permits[v_position],
-                                p_ttls[v_position], p_labels[v_position], p_client, p_ways[v_position]);
+                                p_ttls[v_position], p_labels[v_position], p_client, p_steals[v_position],
+                                p_enqueues[v_position], p_max_waiters[v_position]);
     v_first := pg_catalog.split_part(v_reply, E'\\n', 1);
     v_replies[v_position] := v_first;
     v_served := v_served || pg_catalog.substr(v_reply, pg_catalog.length(v_first) + 1);
@@ -418,7 +420,7 @@ BEGIN
   IF v_live IS NULL THEN
     RETURN 'n';
   END IF;
-  RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
+  RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client, NULL);
 END $$;
 CREATE FUNCTION @schema@.end_hold(p_name pg_catalog.bytea, p_id pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -464,7 +466,7 @@ BEGIN
       END IF;
     END IF;
     IF v_item.is_last AND v_ended THEN
-      v_served := v_served || @schema@.serve(v_item.name, p_client);
+      v_served := v_served || @schema@.serve(v_item.name, p_client, NULL);
     END IF;
   END LOOP;
   RETURN pg_catalog.array_to_string(v_letters, '') || v_served;
@@ -533,7 +535,7 @@ BEGIN
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;
-  RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client);
+  RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client, NULL);
 END $$;
 CREATE FUNCTION @schema@.resize(p_name pg_catalog.bytea, p_permits integer, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
@@ -544,7 +546,7 @@ BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN 's';
   END IF;
-  v_served := @schema@.serve(p_name, p_client);
+  v_served := @schema@.serve(p_name, p_client, NULL);
   SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   IF NOT FOUND THEN
     RETURN 's' || v_served;
@@ -553,7 +555,7 @@ BEGIN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
   UPDATE @schema@.locks SET permits = p_permits WHERE locks.name = p_name;
-  RETURN 's' || v_served || @schema@.serve(p_name, p_client);
+  RETURN 's' || v_served || @schema@.serve(p_name, p_client, NULL);
 END $$;
 CREATE FUNCTION @schema@.force_release(p_name pg_catalog.bytea, p_id pg_catalog.text, p_client pg_catalog.text)
     RETURNS TABLE (name pg_catalog.bytea, role pg_catalog.text, id pg_catalog.text, kind integer, weight integer, permits integer, label pg_catalog.text,
@@ -568,7 +570,7 @@ BEGIN
     WHERE state.role = 'h' AND (p_id IS NULL OR state.id = p_id);
   UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
   DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
-  RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
+  RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client, NULL), 0, 0, 0, '', 0::bigint,
     0::bigint, 0::bigint;
 END $$;
 CREATE FUNCTION @schema@.check_waiters(p_client pg_catalog.text, p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_listener bigint)
@@ -602,7 +604,7 @@ BEGIN
       ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
-      v_served := v_served || @schema@.serve(v_name, p_client);
+      v_served := v_served || @schema@.serve(v_name, p_client, NULL);
     END IF;
   END LOOP;
   SELECT pg_catalog.min(ends) INTO v_next FROM (
@@ -631,7 +633,7 @@ BEGIN
       WHERE locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp() ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
-      PERFORM @schema@.serve(v_name, NULL);
+      PERFORM @schema@.serve(v_name, NULL, NULL);
     END IF;
   END LOOP;
   DELETE FROM @schema@.clients WHERE clients.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'

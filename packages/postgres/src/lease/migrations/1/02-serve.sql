@@ -4,7 +4,7 @@
 -- Waiters of the calling client, p_client, are handed the lock in the reply: a line feed and "id token" each. Those of a
 -- client that listens are notified on its channel with "id token". A head whose client does not listen takes the free lock
 -- at its next check. A head whose client died is removed: the session of its listener has ended, or its last check was 3 s ago.
-CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text DEFAULT NULL)
+CREATE FUNCTION @schema@.serve(p_name pg_catalog.bytea, p_client pg_catalog.text, p_ended pg_catalog.text)
     RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_moment CONSTANT timestamptz := pg_catalog.clock_timestamp();

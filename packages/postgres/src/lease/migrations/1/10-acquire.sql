@@ -1,5 +1,5 @@
--- One attempt. p_way: 0 single, 1 puts p_id into the queue when contended, 2 steals, 10 + n
--- puts it into the queue unless n wait there. p_permits: null or 0 unless p_kind is 2. p_label: null or empty: none.
+-- One attempt. p_steals: ends the holds of others. p_enqueues: puts p_id into the queue when contended, unless p_max_waiters wait
+-- there (-1: however many wait). p_permits: null or 0 unless p_kind is 2. p_label: null or empty: none.
 -- Reply, followed by the hand-offs of `serve` to this client:
 --   g TOKEN                    granted now, for the ttl
 --   h TOKEN MS                 granted by an earlier attempt of p_id, for MS more
@@ -7,7 +7,8 @@
 --   c KIND WEIGHT PERMITS      conflict with this mode
 --   f                          so many wait already
 CREATE FUNCTION @schema@.acquire(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_way smallint) RETURNS pg_catalog.text LANGUAGE plpgsql
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_steals boolean, p_enqueues boolean,
+    p_max_waiters integer) RETURNS pg_catalog.text LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_moment timestamptz := pg_catalog.clock_timestamp();
@@ -45,13 +46,13 @@ BEGIN
     END IF;
     CONTINUE WHEN NOT @schema@.enter(p_name);
     -- One more reader beside readers, without a queue: nothing has to be counted, however many they are.
-    IF p_kind = 1 /* shared */ AND p_way <> 2 /* steal */
+    IF p_kind = 1 /* shared */ AND NOT p_steals
         AND EXISTS (SELECT 1 FROM @schema@.locks
                     WHERE locks.name = p_name AND locks.id IS NULL AND NOT locks.queued AND locks.permits IS NULL)
         AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
-    v_served := v_served || @schema@.serve(p_name, p_client);
+    v_served := v_served || @schema@.serve(p_name, p_client, NULL);
     SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
@@ -66,7 +67,7 @@ BEGIN
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
-  IF p_way = 2 /* steal */ THEN
+  IF p_steals THEN
     RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
   END IF;
   SELECT waiters.ticket INTO v_token FROM @schema@.waiters
@@ -85,11 +86,11 @@ BEGIN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
   END IF;
-  IF p_way = 0 /* single */ THEN
+  IF NOT p_enqueues THEN
     RETURN 'q 0 ' /* not queued */ || @schema@.ms_to_expiry(v_lock) || v_served;
   END IF;
 
-  IF p_way >= 10 AND @schema@.is_full(p_name, p_client, p_way - 10) THEN
+  IF p_max_waiters >= 0 AND @schema@.is_full(p_name, p_client, p_max_waiters) THEN
     RETURN 'f' || v_served;
   END IF;
 

@@ -102,5 +102,5 @@ BEGIN
     RETURN 'g ' || v_token || p_served;
   END IF;
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
-  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client);
+  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client, NULL);
 END $$;

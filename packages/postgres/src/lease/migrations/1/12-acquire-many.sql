@@ -15,7 +15,7 @@ BEGIN
       ORDER BY item.name
   LOOP
     v_reply := @schema@.acquire(v_item.name, v_item.id, v_item.kind, v_item.weight, v_item.permits, v_item.ttl_ms,
-                                v_item.label, p_client, 0::smallint /* single */);
+                                v_item.label, p_client, false, false, -1);
     IF pg_catalog.left(v_reply, 1) IN ('q', 'c') THEN
       RAISE EXCEPTION 'contended' USING ERRCODE = 'LK002';
     END IF;

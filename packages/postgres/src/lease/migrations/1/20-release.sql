@@ -18,7 +18,7 @@ BEGIN
   IF v_live IS NULL THEN
     RETURN 'n';
   END IF;
-  RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client);
+  RETURN CASE WHEN v_live THEN 'r' ELSE 'n' END || @schema@.serve(p_name, p_client, NULL);
 END $$;
 
 -- Ends a hold of a resource that the caller has locked. Reply: whether the hold was live; null: there was none.
@@ -69,7 +69,7 @@ BEGIN
       END IF;
     END IF;
     IF v_item.is_last AND v_ended THEN
-      v_served := v_served || @schema@.serve(v_item.name, p_client);
+      v_served := v_served || @schema@.serve(v_item.name, p_client, NULL);
     END IF;
   END LOOP;
   RETURN pg_catalog.array_to_string(v_letters, '') || v_served;

@@ -21,5 +21,5 @@ BEGIN
   IF NOT FOUND THEN
     RETURN @schema@.loss(p_name, p_id, p_token);
   END IF;
-  RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client);
+  RETURN 'h ' || @schema@.ms_until(v_ends) || @schema@.serve(p_name, p_client, NULL);
 END $$;

@@ -9,7 +9,7 @@ BEGIN
   IF NOT @schema@.enter(p_name) THEN
     RETURN 's';
   END IF;
-  v_served := @schema@.serve(p_name, p_client);
+  v_served := @schema@.serve(p_name, p_client, NULL);
   SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
   IF NOT FOUND THEN
     RETURN 's' || v_served;
@@ -18,5 +18,5 @@ BEGIN
     RETURN 'c ' || @schema@.living_mode(v_lock) || v_served;
   END IF;
   UPDATE @schema@.locks SET permits = p_permits WHERE locks.name = p_name;
-  RETURN 's' || v_served || @schema@.serve(p_name, p_client);
+  RETURN 's' || v_served || @schema@.serve(p_name, p_client, NULL);
 END $$;

@@ -13,6 +13,6 @@ BEGIN
     WHERE state.role = 'h' AND (p_id IS NULL OR state.id = p_id);
   UPDATE @schema@.locks SET id = NULL WHERE locks.name = p_name AND (p_id IS NULL OR locks.id = p_id);
   DELETE FROM @schema@.shares WHERE shares.name = p_name AND (p_id IS NULL OR shares.id = p_id);
-  RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client), 0, 0, 0, '', 0::bigint,
+  RETURN QUERY SELECT p_name, 's', @schema@.serve(p_name, p_client, NULL), 0, 0, 0, '', 0::bigint,
     0::bigint, 0::bigint;
 END $$;

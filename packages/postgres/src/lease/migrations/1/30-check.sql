@@ -38,7 +38,7 @@ BEGIN
       ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
-      v_served := v_served || @schema@.serve(v_name, p_client);
+      v_served := v_served || @schema@.serve(v_name, p_client, NULL);
     END IF;
   END LOOP;
   SELECT pg_catalog.min(ends) INTO v_next FROM (

@@ -14,7 +14,7 @@ BEGIN
       WHERE locks.id IS NULL OR locks.expires_at <= pg_catalog.clock_timestamp() ORDER BY locks.name
   LOOP
     IF @schema@.enter(v_name) THEN
-      PERFORM @schema@.serve(v_name, NULL);
+      PERFORM @schema@.serve(v_name, NULL, NULL);
     END IF;
   END LOOP;
   DELETE FROM @schema@.clients WHERE clients.alive_until < pg_catalog.clock_timestamp() - interval '60 seconds'
