@@ -4,13 +4,13 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../launcher/root.mjs';
-import { countAcquires } from './acquire-count.ts';
+import { countAcquires, STORE_NAMES } from './acquire-count.ts';
 
 const { values: options } = parseArgs({
   options: {
     /** Every document, not only the sums. */
     pages: { type: 'boolean', default: false },
-    /** Every function of an acquire, not only their number. */
+    /** Every function of an acquire, and every call back up, not only their number. */
     functions: { type: 'boolean', default: false },
   },
 });
@@ -44,6 +44,8 @@ const PARTS: readonly (readonly [string, readonly string[]])[] = [
   ['scripts', ['scripts/**/*.{ts,mjs,cts,cjs}']],
   ['site', ['site/{src,test,.vitepress}/**/*.{ts,vue,css}']],
 ];
+/** The most files of a store's packages that an acquire should run through. */
+const MOST_FILES = 20;
 
 function filesOf(globs: readonly string[]): string[] {
   const options = { cwd: root, exclude: ['**/{node_modules,dist,generated}/**'] };
@@ -109,10 +111,19 @@ for (const [name, globs] of PARTS) {
   console.log(`  ${String(linesIn(filesOf(globs))).padStart(7)}  ${name}`);
 }
 
-console.log('an acquire on redis-ioredis: files, functions');
-for (const { name, files, functions } of await countAcquires()) {
-  console.log(`  ${String(files).padStart(7)} ${String(functions.length).padStart(7)}  ${name}`);
-  if (options.functions) for (const each of functions) console.log(`${' '.repeat(18)}${each}`);
+console.log(
+  `an acquire: files, files of the store's packages (at most ${MOST_FILES}), functions, calls back up`,
+);
+for (const store of STORE_NAMES) {
+  for (const { name, files, filesOfStore, functions, backUp } of await countAcquires(store)) {
+    const numbers = [files, filesOfStore, functions.length, backUp.length];
+    const tooMany = filesOfStore > MOST_FILES ? ': too many files' : '';
+    console.log(
+      `  ${numbers.map((each) => String(each).padStart(7)).join(' ')}  ${store}, ${name}${tooMany}`,
+    );
+    const each = [...functions, ...backUp.map((call) => `back up: ${call}`)];
+    if (options.functions) for (const line of each) console.log(`${' '.repeat(34)}${line}`);
+  }
 }
 
 console.log(
