@@ -1,5 +1,5 @@
-import { hostname } from 'node:os';
 import { abortSignal } from './backend/abort-signal.ts';
+import { defaultLabel } from './backend/default-label.ts';
 import {
   milliseconds,
   oneOf,
@@ -228,11 +228,4 @@ export function checkTtl(value: unknown, ttl: BackendCapabilities['ttl'], what =
 
 function roundUp(value: number, step: number): number {
   return step <= 1 ? value : Math.ceil(value / step) * step;
-}
-
-function defaultLabel(): string {
-  // A host name may have any characters, and must not make every lock fail.
-  return `${hostname()
-    .replace(/[^\x20-\x7e]/g, '?')
-    .slice(0, 200)}:${process.pid}`;
 }

@@ -1,5 +1,5 @@
 import type { BaseLease, Lease, LockManager } from '@locks/core';
-import { mustBe } from '@locks/core/backend';
+import { checkManager, mustBe } from '@locks/core/backend';
 import { lead, type LeadOptions } from './lead.ts';
 import { leader, type LeaderInfo, watch, type WatchLeaderOptions } from './leader.ts';
 import type { Leadership } from './leadership.ts';
@@ -71,8 +71,7 @@ export function election<L extends BaseLease = Lease>(
   locks: Pick<LockManager<L>, 'lock' | 'inspect'>,
   name: string,
 ): Election<L> {
-  if (typeof (locks as Partial<typeof locks> | null | undefined)?.lock !== 'function')
-    throw mustBe('election(locks, name): the first argument', 'a lock manager', locks);
+  checkManager('election(locks, name): the first argument', locks);
   if (typeof name !== 'string')
     throw mustBe('election(locks, name): the second argument', 'the name of the election, a string', name);
   // `lock()` refuses every other bad name, and a closed manager.

@@ -1,4 +1,4 @@
-import { mustBe } from '@locks/core/backend';
+import { checkManager, mustBe } from '@locks/core/backend';
 
 /**
  * Checks the arguments of a function `(locks, name, work, options)`; the lock and the options are checked where they are read.
@@ -7,13 +7,7 @@ import { mustBe } from '@locks/core/backend';
  */
 export function checkCall(caller: string, locks: unknown, name: unknown, work: unknown): void {
   const call = `${caller}(locks, name, work, options)`;
-  checkManager(call, locks);
+  checkManager(`${call}: the first argument`, locks);
   if (typeof name !== 'string') throw mustBe(`${call}: the name`, 'a string', name);
   if (typeof work !== 'function') throw mustBe(`${call}: the work`, 'a function', work);
-}
-
-/** @throws LockError `LOCK_INVALID_ARGUMENT` for what is no lock manager */
-export function checkManager(caller: string, locks: unknown): void {
-  if (typeof (locks as { readonly lock?: unknown } | null | undefined)?.lock !== 'function')
-    throw mustBe(`${caller}: the first argument`, 'a lock manager', locks);
 }

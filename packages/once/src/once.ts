@@ -10,6 +10,7 @@ import {
 } from '@locks/core';
 import {
   abortSignal,
+  defaultLabel,
   invalidArgument,
   MAX_TIMEOUT_MS,
   matching,
@@ -25,7 +26,6 @@ import {
   wholeNumber,
 } from '@locks/core/backend';
 import { checkCall } from './check-call.ts';
-import { defaultLabel } from './default-label.ts';
 import { keepAtLeast } from './keep-at-least.ts';
 import { overtakenBefore, readEntry, readSlots, writeEntry } from './slot-store.ts';
 import { runSignal } from './run-signal.ts';

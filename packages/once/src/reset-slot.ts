@@ -1,6 +1,8 @@
 import { type AcquireOptions, type FencedLease, LockError, type LockManager } from '@locks/core';
 import {
   abortSignal,
+  checkManager,
+  defaultLabel,
   MAX_TIMEOUT_MS,
   milliseconds,
   type SlotStore,
@@ -11,8 +13,6 @@ import {
   text,
   wholeNumber,
 } from '@locks/core/backend';
-import { checkManager } from './check-call.ts';
-import { defaultLabel } from './default-label.ts';
 import { overtakenBefore, readEntry, readSlots, writeEntry } from './slot-store.ts';
 
 /** Options of {@link resetSlot}. All times are milliseconds. */
@@ -56,7 +56,7 @@ export async function resetSlot(
   name: string,
   options: ResetSlotOptions,
 ): Promise<SlotEntry | undefined> {
-  checkManager('resetSlot()', locks);
+  checkManager('resetSlot(): the first argument', locks);
   const { slots, label = defaultLabel(), ...times } = readOptions('resetSlot()', options, TABLE);
   const lock = locks.lock(name, { label });
   if (locks.capabilities.fencing === 'none') {

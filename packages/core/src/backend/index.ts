@@ -7,6 +7,8 @@ export {
   type Priority,
 } from './connection-queue.ts';
 export { abortSignal } from './abort-signal.ts';
+export { checkManager } from './check-manager.ts';
+export { defaultLabel } from './default-label.ts';
 export {
   matching,
   milliseconds,

@@ -1,3 +1,4 @@
+import { checkManager } from '../backend/check-manager.ts';
 import { oneOf, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
 import type { LockManager } from '../create-locks.ts';
 import { invalidArgument, mustBe, quote } from '../errors.ts';
@@ -87,7 +88,7 @@ export function locked<This, A extends unknown[], R>(
   work: (this: This, ...args: A) => R | Promise<R>,
   options?: LockedOptions,
 ): (this: This, ...args: A) => Promise<R> {
-  checkManager(locks);
+  checkManager('The lock manager', locks);
   checkLockName(name);
   if (typeof work !== 'function')
     throw mustBe('locked(locks, name, work, options): the work', 'a function', work);
@@ -117,7 +118,7 @@ export function Locked<This extends object, A extends unknown[]>(
   name?: LockName<This, A>,
   options?: LockedOptions,
 ): LockedDecorator<This, A> {
-  if (typeof locks !== 'function') checkManager(locks);
+  if (typeof locks !== 'function') checkManager('The lock manager', locks);
   if (name !== undefined) checkLockName(name);
   const prepared = prepare('@Locked()', options);
   const wrap = (method: Method<This, A>, called: string | symbol, target?: object): Method<This, A> => {
@@ -192,7 +193,7 @@ function guard<This, A extends unknown[], R>(
 ): (this: This, ...args: A) => Promise<R> {
   return async function (this: This, ...args: A): Promise<R> {
     const manager = typeof locks === 'function' ? locks(this) : locks;
-    checkManager(manager);
+    checkManager('The lock manager', manager);
     const made: unknown = typeof name === 'string' ? name : name.apply(this, args);
     // The type forbids it; a promise would be named as an object, and all calls would have one name.
     if (made instanceof Promise)
@@ -226,9 +227,4 @@ function nameOfClass(method: string | symbol, owner: object | undefined): string
 function checkLockName(name: unknown): void {
   if (typeof name !== 'string' && typeof name !== 'function')
     throw mustBe('The name', 'a string or a function', name);
-}
-
-function checkManager(locks: Manager): void {
-  if (typeof (locks as Partial<Manager> | null | undefined)?.lock === 'function') return;
-  throw mustBe('The lock manager', 'what createLocks() gave', locks);
 }

@@ -1,5 +1,6 @@
 import { isTransferred, shownId } from '../acquire/acquisition-id.ts';
 import { AcquireLoop } from '../acquire/acquire-loop.ts';
+import { checkManager } from '../backend/check-manager.ts';
 import type { OptionTable } from '../backend/read-options.ts';
 import { internalsOf } from '../compose/multi-lock.ts';
 import type { LockManager } from '../create-locks.ts';
@@ -51,8 +52,7 @@ export async function adopt<L extends BaseLease = Lease>(
   ticket: TransferTicket,
   options?: AdoptOptions,
 ): Promise<L> {
-  if (typeof (locks as Partial<LockManager> | null | undefined)?.lock !== 'function')
-    throw mustBe('adopt(): the first argument', 'a lock manager, as createLocks() gives it', locks);
+  checkManager('adopt(): the first argument', locks);
   const { name, acquisitionId, ttlMs, endsAt } = readTicket(ticket);
   const lock = locks.lock(name, { ttlMs }) as Lock<BaseLease>;
   const internals = internalsOf(lock as Lock);
