@@ -6,7 +6,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   cli: [
     ['main.ts', 'guardian/main.ts'],
     ['run-cli.ts'],
-    ['commands/{bench,board,doctor,once,release,reset,run}.ts', 'open-store.ts'],
+    ['commands/{board,doctor,once,release,reset,run}.ts', 'open-store.ts'],
     ['commands/look.ts'],
     ['commands/guarded-command.ts', 'slots/*-slots.ts'],
     [
@@ -20,7 +20,6 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'stores/{dynamodb,kubernetes,mongodb,nats,s3}.ts',
       'board/watched-locks.ts',
       'guardian/command-end.ts',
-      'bench/rows.ts',
     ],
     [
       '{command-line,duration,store-url}.ts',
@@ -29,11 +28,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'doctor/trial.ts',
       'guardian/{messages,processes}.ts',
     ],
-    [
-      '{exit-codes,foreign-text,manager-pair,usage-error}.ts',
-      'bench/figures.ts',
-      'doctor/adapter-warnings.ts',
-    ],
+    ['{exit-codes,foreign-text,manager-pair,usage-error}.ts', 'doctor/adapter-warnings.ts'],
   ],
   cohort: [
     ['index.ts'],

@@ -7,7 +7,7 @@ export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks once NAME --reset [--wait D]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
        locks board [PREFIX] [options]
-       locks prepare | doctor | bench [options]
+       locks prepare | doctor [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
@@ -37,7 +37,6 @@ release    ends the hold of NAME that has the acquisition id ID; --everyone: all
   --yes         do not ask
 prepare    makes what the store needs before the first lock (tables, a bucket): in a deployment, by a user who may
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
-bench      how fast locks are on this store, with names of its own; --seconds N, default: 60
 
 every command
   --url URL     redis[s]://…, redis[s]+sentinel://host[,host…]/master, postgres://…, mysql://…,
@@ -109,7 +108,6 @@ const OPTIONS = {
   },
   prepare: CONNECTION,
   doctor: STORE,
-  bench: { ...STORE, seconds: { type: 'string' } },
 } satisfies Record<string, ParseArgsConfig['options']>;
 
 const COMMANDS = Object.keys(OPTIONS).join(', ');

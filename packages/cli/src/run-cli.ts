@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isLockError, type LockErrorCode } from '@locks/core';
 import { type CommandLine, readCommandLine, textOf, USAGE } from './command-line.ts';
-import { bench, readBenchSeconds } from './commands/bench.ts';
 import { readBoardPlan } from './commands/board-plan.ts';
 import { doctor } from './commands/doctor.ts';
 import { ls, show, watch, type Write } from './commands/look.ts';
@@ -92,17 +91,6 @@ function prepared(line: CommandLine, environment: Environment): Prepared {
   if (command === 'run') {
     const plan = readRunPlan(operands, rest, values);
     return { waitMs: plan.waitMs, execute: ({ locks }) => run(locks, plan, say) };
-  }
-  if (command === 'bench') {
-    refuseNames(line, 0);
-    const seconds = readBenchSeconds(values);
-    return {
-      async execute({ locks }) {
-        await using other = await openStore(...storeOf(line, environment));
-        await other.reach(REACH_MS);
-        return await bench({ one: locks, other: other.locks }, seconds, json, write);
-      },
-    };
   }
   if (command === 'once' && values['reset'] === true) {
     const plan = readResetPlan(operands, rest, values);

@@ -77,7 +77,6 @@ describe.runIf(process.platform === 'linux')('on a full disk', () => {
       ['show', 'shown', '--json'],
       ['watch', '--every', '50ms'],
       ['doctor'],
-      ['bench', '--seconds', '1'],
       ['--help'],
       ['--version'],
     ]) {

@@ -131,7 +131,7 @@ describe('a wrong command line', () => {
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringContaining(reason) });
   });
 
-  it.each(['ls', 'run x -- true', 'doctor', 'board', 'bench'])(
+  it.each(['ls', 'run x -- true', 'doctor', 'board'])(
     '%s with a prefix that the store refuses is 64, and ends',
     async (line) => {
       const [command = '', ...rest] = line.split(' ');
