@@ -3,7 +3,6 @@ import { applicationSteps } from './steps/applications.ts';
 import { claimsStep } from './steps/claims.ts';
 import { consumerSteps } from './steps/consumers.ts';
 import { layersStep } from './steps/layers.ts';
-import { modelStep } from './steps/model.ts';
 import { packageSteps } from './steps/packages.ts';
 import { matrixStep, programSteps } from './steps/programs.ts';
 import { readmeSteps } from './steps/readme.ts';
@@ -22,7 +21,6 @@ export const steps: readonly Step[] = [
   claimsStep,
   layersStep,
   workflowsStep,
-  modelStep,
   ...packageSteps,
   ...consumerSteps,
   ...applicationSteps,

@@ -44,7 +44,6 @@ const programs = {
     builds: () => ['@locks/contract-tests^...'],
     backends: (args) => args.filter((arg) => !arg.startsWith('--')),
   },
-  model: { file: 'scripts/model/main.ts' },
   site: { file: 'site/src/main.ts', builds: () => ['./packages/*'] },
   rehearsal: {
     file: 'scripts/checks/main.ts',
@@ -60,12 +59,11 @@ export const usage = `usage: node scripts/run.mjs <command> [args…]
   demo         the main job: processes sell one stock, without and with a lock (--backend, --workers, --sales, --json);
                --once: a nightly job on machines whose clocks differ; --leader: the leader resigns, and is killed
   test         what a change needs (--all: every check, --rest: those that this leaves out, --quick: the loop of a contributor, --changed: what differs from main; names of steps run only those, --list shows them)
-  bench        the benchmarks: bench redis|postgres|mysql|zookeeper|etcd|kinds|telemetry|cluster|all [--json FILE]
+  bench        the benchmarks: bench NAME [--json FILE]; without a name, the list
   conformance  the conformance suite on one backend: conformance <backend> [--seed N] [--only CASE]
   locks        the command \`locks\` of packages/cli: locks run NAME -- COMMAND…
-  simulate     core in virtual time, with faults: simulate [--backend rules|quorum|redis|mysql] [--schedules N] [--seed S] [--replay SEED] [--plant FILE] [--json FILE]
+  simulate     core in virtual time, with faults: simulate [--backend NAME] [--schedules N] [--seed S] [--replay SEED]; --help says more
   lab          workloads on real servers while these are broken: lab BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--json FILE]
-  model        the model of the Redis protocol, searched exhaustively with Spin: model [--full] [--write]
   site         the website, from the documents and the packages' types, into site/dist: site [--base /PATH/] [--serve PORT]
   rehearsal    a whole release to a private registry on this machine: rehearsal [--before COMMIT] [--sbom FILE]
   weight       words of the documents, lines of the parts, functions of an acquire, seconds of the tests: weight [--pages] [--functions]

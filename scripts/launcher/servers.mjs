@@ -43,8 +43,8 @@ const suites = /** @type {Record<string, ServerName[]>} */ ({
   nestjs: ['redis'],
   'redlock-compat': ['redis'],
   redisson: ['redis'],
-  // The simulated servers are compared with real ones.
-  simulation: ['redis', 'mysql'],
+  // The simulated server is compared with a real one.
+  simulation: ['redis'],
   'test-servers': systemServers,
   upstash: ['redis'],
 });

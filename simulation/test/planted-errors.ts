@@ -43,12 +43,16 @@ const inScripts = [
       'a lease is kept for half of its ttl',
     ],
   ),
-  ...inScript('fragments/enqueue', [
-    "'ZADD', queue, 'LT',",
-    "'ZADD', queue,",
-    'a repeated attempt goes to the end of the queue',
-    83,
-  ]),
+  ...inScript(
+    'fragments/enqueue',
+    ["'ZADD', queue, 'LT',", "'ZADD', queue,", 'a repeated attempt goes to the end of the queue', 83],
+    [
+      "if at then redis.call('SETRANGE', lock, at, '+') end",
+      '',
+      'the lock does not say that somebody waits',
+      10,
+    ],
+  ),
   ...inScript(
     'fragments/hand-off',
     ['local is_fit = fits(weight, limit, mark)', 'local is_fit = true', 'a waiter gets what does not fit'],
@@ -59,6 +63,17 @@ const inScripts = [
       83,
     ],
     ["redis.pcall('PUBLISH', channel, text)", '', 'a hand-off is not told'],
+    [
+      "if head[2] then redis.call('ZREM', queue, head[1]) else",
+      "if head[2] and alive and weight == exclusive_weight then elseif head[2] then redis.call('ZREM', queue, head[1]) else",
+      'a hand-off leaves its waiter in the queue',
+      7,
+    ],
+    [
+      'next_token(token, now_ms + queue_ms)',
+      'parse_token(redis.call("GET", token))',
+      'a hand-off keeps the former token',
+    ],
   ),
   ...inScript(
     'fragments/shares',
@@ -90,12 +105,22 @@ const inScripts = [
     'abandon',
     ["redis.call('ZREM', KEYS[3], unpack(ARGV, 3))", '0', 'an abandoned waiter stays in the queue'],
     ["if released then redis.call('DEL', KEYS[1]) end", '', 'an abandoned hold stays', 22],
+    [
+      'hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark, word) or word',
+      'word',
+      'an abandon serves nobody',
+      21,
+    ],
   ),
-  ...inScript('check', [
-    "hand_off(lock, token, queue, reply_address, mark, 'checked', true) or {}",
-    '{}',
-    'a check does not serve a free lock',
-  ]),
+  ...inScript(
+    'check',
+    [
+      "hand_off(lock, token, queue, reply_address, mark, 'checked', true) or {}",
+      '{}',
+      'a check does not serve a free lock',
+    ],
+    [', unpack(waiting))', ')', 'a check does not put a waiter back into the queue'],
+  ),
   ...inScript('downgrade', [
     "math.max(1, redis.call('PTTL', KEYS[1]))",
     '3600000',
@@ -118,7 +143,16 @@ const inScripts = [
     ["if found ~= ARGV[1] .. '|+' then return 'not-held' end", '', 'a release ends the hold of another', 43],
     ["hand_off(KEYS[1], KEYS[2], KEYS[3], ARGV[2], mark, 'released')", 'false', 'a release serves nobody'],
   ),
-  ...inScript('renew', ['start == own and', '', 'a renewal renews the hold of another', 34]),
+  ...inScript(
+    'renew',
+    ['start == own and', '', 'a renewal renews the hold of another', 34],
+    [
+      'if start ~= own then',
+      "if string.match(start, '^[^|]*|') == string.match(own, '^[^|]*|') then start = own\nelseif start ~= own then",
+      'a renewal confirms a later grant of the same acquisition',
+      295,
+    ],
+  ),
   ...inScript('renew-shares', [
     'extend(mark, now_ms + ttl, ttl)',
     '',
@@ -173,6 +207,12 @@ const inProtocol = [
       'a hand-off counts from its message',
       281,
     ],
+    [
+      'waiter === undefined && !this.#holdUntil.has(id)',
+      'waiter === undefined',
+      'a late message ends the hold that it tells of',
+      8,
+    ],
     ['this.heartbeat.beat(waiters);', '', 'waiters are never checked'],
   ),
 ];
@@ -181,11 +221,12 @@ const CORE = 'core/src';
 
 /** One for each check of the simulation, and what keeps the promises around the rules. */
 const inCore = [
-  ...errorsIn('rules', `${CORE}/lifetime/lease-state.ts`, [
-    '(validForMs * 0.01 + 2)',
-    '(-validForMs * 0.2)',
-    'a lease is believed longer than the store keeps it',
-  ]),
+  ...errorsIn(
+    'rules',
+    `${CORE}/lifetime/lease-state.ts`,
+    ['(validForMs * 0.01 + 2)', '(-validForMs * 0.2)', 'a lease is believed longer than the store keeps it'],
+    ['endOf(sentAt, keptForMs)', 'endOf(this.owner.now(), keptForMs)', 'a renewal counts from its reply', 42],
+  ),
   ...errorsIn(
     'rules',
     `${CORE}/lifetime/lease-monitor.ts`,

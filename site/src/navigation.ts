@@ -83,7 +83,6 @@ const GROUPS: readonly Group[] = [
       'benchmarks/languages.md',
       'docs/track-record.md',
       'docs/simulation.md',
-      'docs/model.md',
     ],
     rest: /^docs\/[^/]+\.md$/,
   },

@@ -57,8 +57,6 @@ export const serverKinds = {
     urlVariable: 'MONGODB_URL',
   },
   kubernetes: { binaries: ['kube-apiserver'], version: 'kubernetes-1.34' },
-  // No server: the checker of model/lock.pml.
-  spin: { binaries: ['spin'], apt: ['spin'], brew: ['spin'] },
   // Of the alerts in packages/opentelemetry.
   prometheus: { binaries: ['prometheus', 'promtool'], apt: ['prometheus'], brew: ['prometheus'] },
   // A browser, for the page in packages/cli and those of the site.
