@@ -88,31 +88,6 @@ const endOf = ({ countedFrom, validForMs, request }: Grant): number =>
 
 export const cohortMutants: readonly Mutant[] = [
   {
-    name: 'a-newcomer-has-the-next-turn',
-    says: 'a lease serves those who came after its grant before those who waited at the store',
-    host: 'cohort-memory',
-    expected: ['cohort/newcomers-wait-for-another-lease'],
-    backend: (backend) => passesOn(backend, (waiting) => waiting.at(-1)),
-  },
-  {
-    name: 'one-turn-too-many',
-    says: 'a lease serves one acquisition more than declared',
-    host: 'cohort-memory',
-    expected: ['cohort/at-most-so-many-turns'],
-    backend: (backend) =>
-      passesOn(backend, ([first], { turns }, cohort) => (turns === cohort.turns ? first : undefined)),
-  },
-  {
-    name: 'a-turn-after-the-time',
-    says: 'a lease is passed on however long it was held',
-    host: 'cohort-memory',
-    expected: ['cohort/no-turn-after-the-time'],
-    backend: (backend) =>
-      passesOn(backend, ([first], { grantedAt }, { withinMs }) =>
-        performance.now() - grantedAt > withinMs ? first : undefined,
-      ),
-  },
-  {
     name: 'a-turn-after-the-end',
     says: 'a lease is passed on after its ttl, as after its maxHoldMs',
     host: 'cohort-memory',

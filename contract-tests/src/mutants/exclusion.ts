@@ -1,5 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { memoryBackend, MemoryStore } from '@locks/memory';
 import type { Mutant } from './mutant.ts';
 import { onNames } from './on-grants.ts';
 
@@ -27,18 +26,6 @@ export const exclusionMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'locks-per-client',
-    says: 'every client has a store of its own',
-    expected: [
-      'exclusion/second-attempt-is-contended',
-      'exclusion/many-clients-never-overlap',
-      'exclusion/at-once-one-wins',
-      'names/exclude-as-written',
-      'ownership/inspect-shows-the-holder',
-    ],
-    backend: () => memoryBackend(new MemoryStore()),
-  },
-  {
     name: 'locks-per-process',
     says: "processes do not see each other's holds",
     host: 'sqlite',
@@ -62,11 +49,5 @@ export const exclusionMutants: readonly Mutant[] = [
         return backend.attempt(request, enqueue, call);
       },
     }),
-  },
-  {
-    name: 'one-character-is-lost',
-    says: 'a name that ends with x is mistaken for the name without it',
-    expected: ['exclusion/other-names-are-free'],
-    backend: (backend) => onNames(backend, (name) => name.replace(/x$/, '')),
   },
 ];

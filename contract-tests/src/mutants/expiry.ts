@@ -1,7 +1,7 @@
 import type { LockBackend, AcquireRequest, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { onGrants, onRequests } from './on-grants.ts';
+import { onGrants, onRenewals, onRequests } from './on-grants.ts';
 
 export const expiryMutants: readonly Mutant[] = [
   {
@@ -47,12 +47,6 @@ export const expiryMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'ends-for-observers-only',
-    says: 'a client that has just come takes the lock of a dead holder only once it has seen it for its ttl',
-    expected: ['expiry/short-lived-tries-outlive-a-crash', 'expiry/short-waits-outlive-a-crash'],
-    backend: (backend) => endingForObservers(backend, () => true),
-  },
-  {
     name: 'first-end-is-not-written',
     says: 'the first hold of a name ends only for clients that have seen it for its ttl',
     expected: ['expiry/short-lived-tries-outlive-a-crash', 'expiry/short-waits-outlive-a-crash'],
@@ -96,12 +90,6 @@ export const expiryMutants: readonly Mutant[] = [
       'renewal/unconfirmed-is-abandoned',
     ],
     calls: () => ({ abandon: () => Promise.resolve() }),
-  },
-  {
-    name: 'failed-abandon-is-done',
-    says: 'core counts a failed abandon as done',
-    expected: ['idempotence/unanswered-abandon-is-sent-again'],
-    calls: (backend) => ({ abandon: (...args) => backend.abandon(...args).catch(() => {}) }),
   },
   {
     name: 'loss-is-reported-late',
@@ -159,6 +147,12 @@ export const expiryMutants: readonly Mutant[] = [
     host: 'sqlite',
     expected: ['expiry/stall-after-a-hand-off'],
     backend: withShortHandOffs,
+  },
+  {
+    name: 'one-ttl-renews-all',
+    says: 'all leases of a renewal get the ttl of the first',
+    expected: ['expiry/store-keeps-what-it-reported'],
+    backend: (backend) => onRenewals(backend, ({ ttlMs }, [first]) => first?.ttlMs ?? ttlMs),
   },
 ];
 

@@ -102,33 +102,6 @@ function triesUntilTheEnd(backend: LockBackend): LockBackend {
   });
 }
 
-/** The resources that a client other than their holder freed a moment ago. */
-const freed = new Set<string>();
-
-function triesWhatIsFreed(backend: LockBackend): LockBackend {
-  const free = (resource: string): void => {
-    freed.add(resource);
-    setTimeout(() => freed.delete(resource), 10);
-  };
-  return delegate(backend, {
-    attempt(request, enqueue, call) {
-      const steals = !enqueue && freed.has(request.resource);
-      return backend.attempt(steals ? { ...request, steal: true } : request, enqueue, call);
-    },
-    async abandon(request, call) {
-      const { holders } = await backend.inspect(request.resource, call);
-      await backend.abandon(request, call);
-      if (holders.some(({ acquisitionId }) => acquisitionId === request.acquisitionId))
-        free(request.resource);
-    },
-    async forceRelease(resource, id, call) {
-      const ended = (await backend.forceRelease?.(resource, id, call)) ?? [];
-      if (ended.length > 0) free(resource);
-      return ended;
-    },
-  });
-}
-
 export const fairnessMutants: readonly Mutant[] = [
   {
     name: 'last-come-first-served',
@@ -166,12 +139,6 @@ export const fairnessMutants: readonly Mutant[] = [
     says: 'a try shortly before the end of a hold waits for it, and is served before the queue',
     expected: ['fairness/a-try-does-not-overtake-at-an-end'],
     backend: triesUntilTheEnd,
-  },
-  {
-    name: 'tries-what-is-freed',
-    says: 'a resource that an abandon or an operator freed goes to the next try, ahead of waiters',
-    expected: ['fairness/a-try-does-not-overtake-at-an-end'],
-    backend: triesWhatIsFreed,
   },
   {
     name: 'attempts-overtake',

@@ -1,35 +1,10 @@
 import { channel } from 'node:diagnostics_channel';
-import { isLockError, type LockManager } from '@locks/core';
 import type { Call } from '@locks/core/backend';
-import { delegate, delegateLocks, overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { pause } from './on-calls.ts';
 
-/** Repeats a call without options where these are refused. */
-function lenient<T>(ask: (withOptions: boolean) => T): T {
-  const forgive = (error: unknown): T => {
-    if (!isLockError(error, 'LOCK_INVALID_ARGUMENT')) throw error;
-    return ask(false);
-  };
-  try {
-    const answer = ask(true);
-    return answer instanceof Promise ? (answer.catch(forgive) as T) : answer;
-  } catch (error) {
-    return forgive(error);
-  }
-}
-
-function ignoresBadOptions(locks: LockManager): LockManager {
-  return overLocks(
-    delegateLocks(locks, {
-      lock: (name, options) => lenient((all) => locks.lock(name, all ? options : undefined)),
-    }),
-    (lock) => ({
-      acquire: (options) => lenient((all) => lock.acquire(all ? options : { waitMs: 0 })),
-      tryAcquire: (options) => lenient((all) => lock.tryAcquire(all ? options : undefined)),
-    }),
-  );
-}
+/** The hold that the harness of SQLite writes as another program would. */
+const STRANGER = 'of another program';
 
 export const faultMutants: readonly Mutant[] = [
   {
@@ -52,24 +27,6 @@ export const faultMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'never-tries-again',
-    says: 'no failure counts as retryable',
-    expected: [
-      'faults/transient-failure-is-retried',
-      'faults/store-away-while-waiting',
-      'faults/unanswered-release',
-      'idempotence/lost-reply-of-acquire',
-      'idempotence/lost-reply-of-release',
-    ],
-    calls: () => ({ isRetryable: () => false }),
-  },
-  {
-    name: 'always-tries-again',
-    says: 'every failure counts as retryable',
-    expected: ['faults/lasting-failure-fails-at-once'],
-    calls: () => ({ isRetryable: () => true }),
-  },
-  {
     name: 'believes-in-releases',
     says: 'a release without an answer counts as done',
     expected: ['faults/unanswered-release'],
@@ -89,34 +46,6 @@ export const faultMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'ignores-bad-options',
-    says: 'a bad option is replaced by its default',
-    expected: ['faults/bad-options-are-refused'],
-    locks: ignoresBadOptions,
-  },
-  {
-    name: 'completes-bad-backends',
-    says: 'missing methods of a backend are made up',
-    expected: ['faults/bad-backends-are-refused'],
-    calls: (backend) => ({
-      ...delegate(backend, {}),
-      spec: 'locks-backend/1',
-      name: backend.name || 'nameless',
-    }),
-  },
-  {
-    name: 'plays-down-the-unsupported',
-    says: 'an undeclared feature is answered with undefined instead of a refusal',
-    expected: ['faults/unsupported-is-refused'],
-    locks: (locks) => ({
-      forceRelease: (name, options) =>
-        locks.forceRelease(name, options).catch((error: unknown) => {
-          if (isLockError(error, 'LOCK_UNSUPPORTED')) return [];
-          throw error;
-        }),
-    }),
-  },
-  {
     name: 'publishes-twice',
     says: 'an acquired lease is published twice',
     expected: ['faults/events-are-published'],
@@ -133,6 +62,20 @@ export const faultMutants: readonly Mutant[] = [
     calls: (backend) => ({
       attempt: (request, enqueue, call) => inTime(call, () => backend.attempt(request, enqueue, call)),
       release: (grant, call) => inTime(call, () => backend.release(grant, call)),
+    }),
+  },
+  {
+    name: 'foreign-data-is-misread',
+    says: 'a call for a resource with data of another program fails as its decoder does',
+    host: 'sqlite',
+    expected: ['faults/foreign-data-fails-its-own-name'],
+    backend: (backend) => ({
+      async inspect(resource, call) {
+        const state = await backend.inspect(resource, call);
+        if (state.holders.some(({ acquisitionId }) => acquisitionId === STRANGER))
+          throw new TypeError('Cannot read properties of undefined');
+        return state;
+      },
     }),
   },
 ];

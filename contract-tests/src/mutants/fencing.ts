@@ -3,12 +3,6 @@ import { onGrants } from './on-grants.ts';
 
 export const fencingMutants: readonly Mutant[] = [
   {
-    name: 'fencing-is-not-declared',
-    says: 'the backend gives tokens and declares none',
-    expected: ['fencing/as-declared'],
-    backend: (backend) => ({ capabilities: { ...backend.capabilities, fencing: 'none' } }),
-  },
-  {
     name: 'one-token-for-all',
     says: 'every grant has the same token',
     expected: [
@@ -48,31 +42,6 @@ export const fencingMutants: readonly Mutant[] = [
         return grant && { ...grant, fencingToken: 1n };
       },
     }),
-  },
-  {
-    name: 'renewal-mints-a-token',
-    says: 'the store has a new token after every renewal',
-    expected: ['fencing/renewal-keeps-it'],
-    backend(backend) {
-      const renewals = new Map<string, bigint>();
-      return {
-        renew(items, call) {
-          for (const { grant } of items) {
-            const { acquisitionId } = grant.request;
-            renewals.set(acquisitionId, (renewals.get(acquisitionId) ?? 0n) + 1n);
-          }
-          return backend.renew(items, call);
-        },
-        async inspect(resource, call) {
-          const state = await backend.inspect(resource, call);
-          const holders = state.holders.map((holder) => ({
-            ...holder,
-            fencingToken: (holder.fencingToken ?? 0n) + (renewals.get(holder.acquisitionId) ?? 0n),
-          }));
-          return { ...state, holders };
-        },
-      };
-    },
   },
   {
     name: 'lease-reads-the-latest-token',

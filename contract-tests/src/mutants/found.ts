@@ -1,11 +1,7 @@
 import type { LockBackend, RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { pause } from './on-calls.ts';
 import { onGrants } from './on-grants.ts';
-
-/** How late what arrives late is. */
-const LATE_MS = 100;
 
 /** Errors of the kinds that simulation, lab and random faults found in backends: docs/track-record.json. */
 export const foundMutants: readonly Mutant[] = [
@@ -63,43 +59,10 @@ export const foundMutants: readonly Mutant[] = [
     },
   },
   {
-    name: 'one-loss-is-the-loss-of-all',
-    says: 'a renewal of several leases of which one is lost is answered with the loss of all',
-    expected: ['renewal/answers-in-order'],
-    backend: (backend) => ({
-      async renew(items, call) {
-        const renewalStatuses = await backend.renew(items, call);
-        const lost = renewalStatuses.find(({ status }) => status === 'lost');
-        return lost === undefined ? renewalStatuses : renewalStatuses.map(() => lost);
-      },
-    }),
-  },
-  {
     name: 'tokens-begin-again',
     says: 'the tokens of a resource begin again when it was free',
     expected: ['fencing/rises-over-holders', 'fencing/rises-over-clients', 'fencing/renewal-keeps-it'],
     backend: tokensBeginAgain,
-  },
-  {
-    name: 'abandon-arrives-late',
-    says: 'an abandon is answered before the store has it, and arrives a tenth of a second later',
-    expected: ['idempotence/abandon-frees-once', 'waiting/silent-store-is-bounded'],
-    backend: (backend) => ({
-      async abandon(request, call) {
-        void pause(LATE_MS).then(() => backend.abandon(request, call).catch(() => undefined));
-      },
-    }),
-  },
-  {
-    name: 'release-arrives-late',
-    says: 'a release is answered before the store has it, and arrives a tenth of a second later',
-    expected: ['exclusion/many-clients-never-overlap', 'ownership/list-shows-the-live'],
-    backend: (backend) => ({
-      async release(grant, call) {
-        void pause(LATE_MS).then(() => backend.release(grant, call).catch(() => undefined));
-        return 'released';
-      },
-    }),
   },
   {
     name: 'abandoned-in-part',

@@ -1,14 +1,10 @@
-import { allMutants } from './all.ts';
 import { permitsMutants } from './permits.ts';
 import { permitsLimitsMutants } from './permits-limits.ts';
 import { sharedMutants } from './shared.ts';
 import { stealMutants } from './steal.ts';
-import { abortMutants } from './abort.ts';
-import { closeMutants } from './close.ts';
 import { cohortMutants } from './cohort.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
-import { expiryReportedEndMutants } from './expiry-reported-end.ts';
 import { fairnessMutants } from './fairness.ts';
 import { faultMutants } from './faults.ts';
 import { fencingMutants } from './fencing.ts';
@@ -18,8 +14,6 @@ import { lossMutants } from './loss.ts';
 import { foundMutants } from './found.ts';
 import type { PlantedMutant } from './mutant.ts';
 import { planted } from './plant.ts';
-import { namesMutants } from './names.ts';
-import { operatorMutants } from './operator.ts';
 import { ownershipMutants } from './ownership.ts';
 import { raceMutants } from './races.ts';
 import { reentrancyMutants } from './reentrancy.ts';
@@ -32,10 +26,8 @@ import { wireMutants } from './wire.ts';
 export const mutants: readonly PlantedMutant[] = [
   ...exclusionMutants,
   ...ownershipMutants,
-  ...operatorMutants,
   ...raceMutants,
   ...expiryMutants,
-  ...expiryReportedEndMutants,
   ...renewalMutants,
   ...lossMutants,
   ...fencingMutants,
@@ -46,14 +38,10 @@ export const mutants: readonly PlantedMutant[] = [
   ...sharedMutants,
   ...permitsMutants,
   ...permitsLimitsMutants,
-  ...allMutants,
   ...stealMutants,
   ...transferMutants,
-  ...abortMutants,
   ...sessionMutants,
-  ...namesMutants,
   ...idempotenceMutants,
-  ...closeMutants,
   ...faultMutants,
   ...wireMutants,
   ...foundMutants,

@@ -25,29 +25,6 @@ export const lossMutants: readonly Mutant[] = [
     },
   },
   {
-    name: 'release-aborts-the-signal',
-    says: 'the signal aborts when the lease is released',
-    expected: [
-      'loss/release-is-no-loss',
-      'renewal/released-lease-is-not-renewed',
-      'idempotence/lost-reply-of-release',
-      'idempotence/resent-release-is-no-loss',
-    ],
-    lease: (lease) => {
-      const released = new AbortController();
-      const either = AbortSignal.any([lease.signal, released.signal]);
-      return {
-        get signal() {
-          return either;
-        },
-        async release() {
-          released.abort(new Error('released'));
-          await lease.release();
-        },
-      };
-    },
-  },
-  {
     name: 'reads-no-wall-clock',
     says: 'the properties of a lease depend on the monotonic clock alone',
     expected: ['loss/wall-clock-is-moved'],
@@ -58,12 +35,6 @@ export const lossMutants: readonly Mutant[] = [
     says: 'the properties of a lease depend on the wall clock alone',
     expected: ['loss/wall-clock-is-moved'],
     lease: (lease) => readsOff(lease, Date),
-  },
-  {
-    name: 'reads-wait-for-a-timer',
-    says: 'the properties of a lease show a loss only after a timer ran',
-    expected: ['loss/blocked-loop-reads-the-loss'],
-    lease: (lease) => readsByTimer(lease),
   },
   {
     name: 'signal-waits-for-a-timer',
@@ -93,26 +64,6 @@ export const lossMutants: readonly Mutant[] = [
     }),
   },
 ];
-
-function readsByTimer(lease: Lease): Lease {
-  const delayed = new AbortController();
-  let validForMs = lease.validForMs;
-  setInterval(() => {
-    validForMs = lease.validForMs;
-    if (lease.signal.aborted) delayed.abort(lease.signal.reason);
-  }, 5).unref();
-  return delegateLease(lease, {
-    get validForMs() {
-      return validForMs;
-    },
-    get signal() {
-      return delayed.signal;
-    },
-    assertValid() {
-      if (validForMs === 0) lease.assertValid();
-    },
-  });
-}
 
 /** A lease whose validity is read on one clock alone. */
 function readsOff(lease: Lease, clock: { now(): number }): Lease {

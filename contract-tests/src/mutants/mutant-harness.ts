@@ -12,9 +12,7 @@ import sessionMemory from '../harnesses/session-memory.ts';
 import sessionSqlite from '../harnesses/session-sqlite.ts';
 import sqlite from '../harnesses/sqlite.ts';
 import { mutants } from './index.ts';
-import { delegate } from './delegate.ts';
 import type { Host } from './mutant.ts';
-import { onNames } from './on-grants.ts';
 
 export const MUTANT_VARIABLE = 'LOCKS_MUTANT';
 
@@ -38,7 +36,6 @@ export default defineHarness({
   module: import.meta.url,
   name: named,
   createBackend: async () => mutated(await host.createBackend()),
-  createBackendUnder: async (prefix) => underPrefix(mutated(await host.createBackend()), joined(prefix)),
   faults: {
     ...host.faults,
     ...(onOwnClient && {
@@ -53,25 +50,6 @@ export default defineHarness({
   },
   createLocks: mutatedCreateLocks as unknown as typeof createLocks,
 });
-
-/** What stands before the names of a prefix in the store of a host, which has none of its own. */
-function joined(prefix: string): string {
-  return mutant?.joined?.(prefix) ?? `${prefix.length}:${prefix}`;
-}
-
-/** Puts a text before all names. */
-function underPrefix(backend: LockBackend, start: string): LockBackend {
-  return delegate(
-    onNames(backend, (name) => start + name),
-    {
-      async *list(prefix, call) {
-        for await (const state of backend.list?.(start + prefix, call) ?? []) {
-          yield { ...state, name: state.name.slice(start.length) };
-        }
-      },
-    },
-  );
-}
 
 function mutated(backend: LockBackend): LockBackend {
   return mutant?.backend(backend) ?? backend;

@@ -1,11 +1,5 @@
 /** The process of one mutant: runs the cases that its parent sends, and answers which of them failed. */
-import {
-  type ConformanceCase,
-  conformanceCases,
-  type Outcome,
-  runCase,
-  startHarness,
-} from '@locks/core/conformance';
+import { conformanceCases, type Outcome, runCase, startHarness } from '@locks/core/conformance';
 import { serveCalls } from '@locks/core/conformance/process';
 import harness from './mutant-harness.ts';
 
@@ -27,10 +21,7 @@ export interface CaseVerdict {
   readonly seed: number;
   readonly id: string;
   readonly outcome: Outcome;
-  readonly ms: number;
   readonly reason: string | undefined;
-  /** Whether the case started processes. */
-  readonly forked: boolean;
 }
 
 // A mutant may cause unhandled rejections, which are no verdict.
@@ -51,22 +42,10 @@ async function run({ cases, seeds, limitMs, atOnce }: MutantRun): Promise<CaseVe
   const verdicts: CaseVerdict[] = [];
   const work = async (): Promise<void> => {
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      verdicts.push(await verdictOn(next.testCase, next.seed, limitMs));
+      const { id, outcome, reason } = await runCase(next.testCase, harness, next.seed, limitMs);
+      verdicts.push({ seed: next.seed, id, outcome, reason });
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
   return verdicts;
-}
-
-async function verdictOn(testCase: ConformanceCase, seed: number, limitMs: number): Promise<CaseVerdict> {
-  let forked = false;
-  const watched = {
-    ...harness,
-    get module() {
-      forked = true;
-      return harness.module;
-    },
-  };
-  const { id, outcome, reason, ms } = await runCase(testCase, watched, seed, limitMs);
-  return { seed, id, outcome, ms, reason, forked };
 }

@@ -17,8 +17,6 @@ export interface Mutant {
   readonly host?: Host;
   /** The ids of the cases that must fail; others may. */
   readonly expected: readonly string[];
-  /** What stands before the names of a prefix in the store. */
-  readonly joined?: (prefix: string) => string;
   /** Changes the behaviour of a backend. */
   readonly backend?: (backend: LockBackend) => Partial<LockBackend>;
   /** Changes the calls of core to a backend and their answers, between core and every wrapper of a case. */
@@ -32,7 +30,7 @@ export interface Mutant {
 export type Host = 'memory' | 'cohort-memory' | 'memory-tcp' | 'sqlite' | 'session-memory' | 'session-sqlite';
 
 /** A mutant as its host is changed by it. */
-export interface PlantedMutant extends Pick<Mutant, 'name' | 'says' | 'expected' | 'joined'> {
+export interface PlantedMutant extends Pick<Mutant, 'name' | 'says' | 'expected'> {
   readonly host: Host;
   readonly backend: (backend: LockBackend) => LockBackend;
   readonly calls: (backend: LockBackend) => LockBackend;

@@ -1,7 +1,6 @@
 import type { LockMode } from '@locks/core';
 import type { LockBackend, Attempt, Grant } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
-import { storeWith } from './modes.ts';
 import type { Mutant } from './mutant.ts';
 
 export const permitsLimitsMutants: readonly Mutant[] = [
@@ -22,21 +21,6 @@ export const permitsLimitsMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'neighbours-in-reverse',
-    says: 'readers and permits that are granted together are granted the last first',
-    expected: [
-      'shared/neighbours-of-one-client-have-tokens-of-their-own',
-      'permits/neighbours-of-one-client-have-tokens-of-their-own',
-    ],
-    backend: storeWith({
-      next: (rules, next) => {
-        const first = next();
-        if (first === undefined || first.mode.kind === 'exclusive') return first;
-        return rules.waiters.findLast(({ mode }) => mode.kind === first.mode.kind && rules.fits(mode));
-      },
-    }),
-  },
-  {
     name: 'a-limit-outlives-its-permits',
     says: 'only a release ends the limit of a permit',
     expected: ['permits/a-dead-limit-binds-nobody'],
@@ -47,13 +31,6 @@ export const permitsLimitsMutants: readonly Mutant[] = [
       ),
   },
   {
-    name: 'a-mode-outlives-its-holds',
-    says: 'a name is a semaphore or a lock until the last of its holds was released',
-    expected: ['permits/a-dead-limit-binds-nobody'],
-    backend: (backend) =>
-      remembersModes(backend, (old, mode) => (old.kind === 'permit') !== (mode.kind === 'permit')),
-  },
-  {
     name: 'a-limit-is-never-lowered',
     says: 'a lower limit is answered as set, and is not',
     expected: ['permits/more-than-there-are-waits', 'permits/fewer-permits-end-no-hold'],
@@ -62,19 +39,6 @@ export const permitsLimitsMutants: readonly Mutant[] = [
         const { holders, waiters } = await backend.inspect(resource, call);
         const limits = [...holders, ...waiters].map(({ mode }) => (mode.kind === 'permit' ? mode.limit : 0));
         return (await backend.resize?.(resource, Math.max(limit, ...limits), call)) ?? { status: 'set' };
-      },
-    }),
-  },
-  {
-    name: 'permits-wait-for-readers',
-    says: 'a request for a permit beside readers waits for them',
-    expected: ['permits/beside-a-lock-is-a-conflict'],
-    backend: (backend) => ({
-      async attempt(request, enqueue, call) {
-        const attempt = await backend.attempt(request, enqueue, call);
-        const waits = request.mode.kind === 'permit' && attempt.status === 'conflict';
-        if (!waits || attempt.with.kind !== 'shared') return attempt;
-        return { status: 'contended', retryAfterMs: 20 };
       },
     }),
   },

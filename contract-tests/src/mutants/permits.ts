@@ -1,7 +1,7 @@
-import type { LockManager, LockMode, Semaphore } from '@locks/core';
+import type { LockMode } from '@locks/core';
 import type { LockBackend, AcquireRequest, Call } from '@locks/core/backend';
-import { delegate, delegateLocks } from './delegate.ts';
-import { onModes, storeWith } from './modes.ts';
+import { delegate } from './delegate.ts';
+import { onModes } from './modes.ts';
 import type { Mutant } from './mutant.ts';
 import { onRequests } from './on-grants.ts';
 
@@ -25,25 +25,6 @@ export const permitsMutants: readonly Mutant[] = [
       'permits/a-heavy-one-is-not-overtaken',
     ],
     backend: (backend) => onModes(backend, (mode) => permitted(mode, () => ({ weight: 1 }))),
-  },
-  {
-    name: 'weight-is-not-returned',
-    says: 'a release returns one permit, of any weight',
-    expected: ['permits/weights-add-up'],
-    backend: (backend) => ({
-      async release(grant, call) {
-        const released = await backend.release(grant, call);
-        const { request } = grant;
-        if (request.mode.kind !== 'permit' || request.mode.weight === 1) return released;
-        const mode = { ...request.mode, weight: request.mode.weight - 1 };
-        await backend.attempt(
-          { ...request, mode, acquisitionId: `${request.acquisitionId}-kept` },
-          false,
-          call,
-        );
-        return released;
-      },
-    }),
   },
   {
     name: 'every-limit-is-welcome',
@@ -73,53 +54,6 @@ export const permitsMutants: readonly Mutant[] = [
     expected: ['permits/clients-clocks-do-not-count'],
     backend: endsByClientsClocks,
   },
-  {
-    name: 'light-ones-overtake',
-    says: 'a newcomer that fits is served ahead of waiters',
-    expected: ['permits/a-heavy-one-is-not-overtaken'],
-    backend: storeWith({ admits: (rules, mode, admits) => admits(mode) || rules.fits(mode) }),
-  },
-  {
-    name: 'resize-is-forgotten',
-    says: 'resize is answered and not done',
-    expected: ['permits/more-permits-let-waiters-in', 'permits/fewer-permits-end-no-hold'],
-    backend: () => ({ resize: async () => ({ status: 'set' }) }),
-  },
-  {
-    name: 'resize-ends-holds',
-    says: 'a lower limit ends the holds above it',
-    expected: ['permits/fewer-permits-end-no-hold'],
-    backend: (backend) => ({
-      async resize(resource, limit, call) {
-        const answer = (await backend.resize?.(resource, limit, call)) ?? { status: 'set' };
-        const { holders } = await backend.inspect(resource, call);
-        for (const { acquisitionId } of holders.slice(limit)) {
-          await backend.forceRelease?.(resource, acquisitionId, call);
-        }
-        return answer;
-      },
-    }),
-  },
-  {
-    name: 're-entry-takes-permits',
-    says: 'an acquire within its own lease takes more permits',
-    expected: ['permits/re-entered-as-they-are'],
-    locks: (locks) =>
-      overSemaphores(locks, (slots) => ({
-        acquire(given = {}) {
-          const { within: _, ...options } = given;
-          return slots.acquire({ ...options, weight: 1 });
-        },
-      })),
-  },
-  {
-    name: 'odd-numbers-are-rounded',
-    says: 'a limit or a weight that is no whole number above 0 is corrected to one',
-    expected: ['permits/bad-numbers-are-refused'],
-    locks: (locks) => ({
-      semaphore: (name, permits, options) => locks.semaphore(name, rounded(permits), options),
-    }),
-  },
 ];
 
 function permitted(
@@ -127,34 +61,6 @@ function permitted(
   change: (mode: LockMode & { kind: 'permit' }) => { limit?: number; weight?: number },
 ): LockMode {
   return mode.kind === 'permit' ? { ...mode, ...change(mode) } : mode;
-}
-
-function overSemaphores(
-  locks: LockManager,
-  overrides: (slots: Semaphore) => Partial<Semaphore>,
-): LockManager {
-  return delegateLocks(locks, {
-    semaphore(name, permits, options) {
-      const slots = locks.semaphore(name, permits, options);
-      return {
-        name,
-        get permits() {
-          return slots.permits;
-        },
-        mode: slots.mode,
-        acquire: (given) => slots.acquire(given),
-        tryAcquire: (given) => slots.tryAcquire(given),
-        run: (work, given) => slots.run(work, given),
-        inspect: () => slots.inspect(),
-        resize: (limit) => slots.resize(limit),
-        ...overrides(slots),
-      };
-    },
-  });
-}
-
-function rounded(value: number): number {
-  return Number.isFinite(value) ? Math.max(1, Math.round(value)) : 1;
 }
 
 const ends = new Map<string, { readonly request: AcquireRequest; readonly end: number }[]>();

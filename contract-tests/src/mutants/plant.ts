@@ -4,10 +4,9 @@ import type { Mutant, PlantedMutant } from './mutant.ts';
 
 /** Completes what a mutant changes by what it leaves as it is. */
 export function planted({ name, says, expected, host = 'memory', ...mutant }: Mutant): PlantedMutant {
-  const { backend, calls, joined, locks, lock, lease } = mutant;
+  const { backend, calls, locks, lock, lease } = mutant;
   return {
     ...{ name, says, expected, host },
-    ...(joined && { joined }),
     backend: (sound) => completed(sound, backend),
     // An argument that is no backend is left for core to refuse.
     calls: (sound) => (isBackend(sound) ? completed(sound, calls) : sound),

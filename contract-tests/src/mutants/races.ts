@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { LockBackend, AcquireRequest, Call, RenewItem, RenewalStatus } from '@locks/core/backend';
 import type { Mutant } from './mutant.ts';
-import { pause } from './on-calls.ts';
 
 /** Mutants whose backends check the state, and act on it a moment later without another check. */
 export const raceMutants: readonly Mutant[] = [
@@ -15,18 +14,6 @@ export const raceMutants: readonly Mutant[] = [
         await turn();
         await backend.forceRelease?.(request.resource, undefined, call);
         return 'released';
-      },
-    }),
-  },
-  {
-    name: 'abandon-checks-then-frees',
-    says: 'an abandon checks whether its acquisition holds, and frees the resource a moment later, also from a successor',
-    expected: ['ownership/races-of-one-grant'],
-    backend: (backend) => ({
-      async abandon(request, call) {
-        if (!(await holds(backend, request, call))) return backend.abandon(request, call);
-        await turn();
-        await backend.forceRelease?.(request.resource, undefined, call);
       },
     }),
   },
@@ -67,35 +54,7 @@ export const raceMutants: readonly Mutant[] = [
       };
     },
   },
-  {
-    name: 'each-waiter-takes-what-ran-out',
-    says: 'a waiter takes the resource when the hold before it has expired, also where another was granted meanwhile',
-    expected: ['exclusion/one-wins-after-an-end'],
-    backend: (backend) => ({
-      async awaitTurn(request, call) {
-        const turnCame = backend.awaitTurn?.(request, call) ?? Promise.resolve(undefined);
-        const waiting = watched(turnCame);
-        const [before] = (await backend.inspect(request.resource, call)).holders;
-        const ranOut = pause((before?.expiresInMs ?? 0) + 3).then(async () => {
-          const [now] = (await backend.inspect(request.resource, call)).holders;
-          if (waiting.settled || now?.acquisitionId === before?.acquisitionId) return turnCame;
-          const attempt = await backend.attempt({ ...request, steal: true }, false, call);
-          return attempt.status === 'granted' ? attempt.grant : turnCame;
-        });
-        return Promise.race([turnCame, ranOut]);
-      },
-    }),
-  },
 ];
-
-function watched(work: Promise<unknown>): { readonly settled: boolean } {
-  const seen = { settled: false };
-  const settle = (): void => {
-    seen.settled = true;
-  };
-  work.then(settle, settle);
-  return seen;
-}
 
 /** The last unreleased acquisition of each resource, over all clients. */
 const unreleased = new Map<string, string>();

@@ -1,9 +1,6 @@
-import { channel, subscribe } from 'node:diagnostics_channel';
-import type { LockBackend, Grant, RenewalStatus } from '@locks/core/backend';
+import type { LockBackend, RenewalStatus } from '@locks/core/backend';
 import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { pause } from './on-calls.ts';
-import { onGrants } from './on-grants.ts';
 
 const unanswered: RenewalStatus = { status: 'unknown', error: new Error('the mutant did not ask') };
 
@@ -48,19 +45,6 @@ export const renewalMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'one-token-per-acquisition',
-    says: 'an acquisition that is granted again after the end of its hold has the token of that hold',
-    expected: ['renewal/confirms-its-own-grant'],
-    backend: (backend) => {
-      const tokens = new Map<string, Grant['fencingToken']>();
-      return onGrants(backend, (grant, { acquisitionId }) => {
-        const fencingToken = tokens.get(acquisitionId) ?? grant.fencingToken;
-        tokens.set(acquisitionId, fencingToken);
-        return { ...grant, ...(fencingToken !== undefined && { fencingToken }) };
-      });
-    },
-  },
-  {
     name: 'renews-nothing',
     says: 'core sends no renewals',
     expected: [
@@ -72,75 +56,6 @@ export const renewalMutants: readonly Mutant[] = [
       'renewal/lost-answer-ends-at-once',
     ],
     calls: () => ({ renew: async (items) => items.map(() => unanswered) }),
-  },
-  {
-    name: 'manual-is-automatic',
-    says: 'a lease with renewal manual is renewed automatically',
-    expected: ['renewal/manual-is-left-alone', 'expiry/reported-before-the-next-holds'],
-    lock: (lock) => ({ acquire: (options) => lock.acquire({ ...options, renewal: 'auto' }) }),
-  },
-  {
-    name: 'renew-ignores-its-ttl',
-    says: 'lease.renew(ttlMs) renews by the former ttl',
-    expected: [
-      'renewal/renew-pushes-the-end',
-      'renewal/new-ttl-stays',
-      'renewal/shorter-ttl-counts-from-sending',
-    ],
-    lease: (lease) => ({ renew: () => lease.renew() }),
-  },
-  {
-    name: 'new-ttl-is-forgotten',
-    says: 'automatic renewals go back to the first ttl',
-    expected: ['renewal/new-ttl-stays'],
-    calls: (backend) => ({
-      renew(items, call) {
-        // The calls of lease.renew() have a signal; those of the automatic renewal have none.
-        const asked = 'signal' in call;
-        return backend.renew(
-          asked ? items : items.map(({ grant }) => ({ grant, ttlMs: grant.request.ttlMs })),
-          call,
-        );
-      },
-    }),
-  },
-  {
-    name: 'one-call-per-lease',
-    says: 'every lease is renewed by a call of its own',
-    expected: ['renewal/one-call-for-many'],
-    calls: (backend) => ({
-      renew: async (items, call) =>
-        (await Promise.all(items.map((item) => backend.renew([item], call)))).flat(),
-    }),
-  },
-  {
-    name: 'max-hold-is-ignored',
-    says: 'a lease is renewed for ever',
-    expected: ['renewal/ends-at-max-hold', 'renewal/slow-hold-is-reported-once'],
-    lock: (lock) => ({
-      acquire: (options) => lock.acquire({ ...options, maxHoldMs: undefined }),
-    }),
-  },
-  {
-    name: 'slow-hold-is-reported-twice',
-    says: 'a slow hold is reported again',
-    expected: ['renewal/slow-hold-is-reported-once'],
-    locks(locks) {
-      tellSlowHoldsTwice();
-      return locks;
-    },
-  },
-  {
-    name: 'renews-what-was-released',
-    says: 'a renewal is sent after the release',
-    expected: ['renewal/released-lease-is-not-renewed'],
-    calls: (backend) => ({
-      async release(grant, call) {
-        const answer = await backend.release(grant, call);
-        renewLater(backend, grant);
-        return answer;
-      },
-    }),
   },
   {
     name: 'renewal-recreates',
@@ -183,38 +98,6 @@ export const renewalMutants: readonly Mutant[] = [
         );
       },
     }),
-  },
-  {
-    name: 'unknown-is-taken-for-lost',
-    says: 'a renewal without a clear answer counts as a loss',
-    expected: [
-      'renewal/unknown-moves-nothing',
-      'renewal/failure-is-tried-again',
-      'renewal/unanswered-renew-leaves-the-lease',
-    ],
-    calls: (backend) => ({
-      renew: (items, call) =>
-        backend.renew(items, call).catch(() => items.map(() => ({ status: 'lost', reason: 'unconfirmed' }))),
-    }),
-  },
-  {
-    name: 'renewal-is-tried-once',
-    says: 'no renewal is sent after a failed one',
-    expected: ['renewal/failure-is-tried-again'],
-    calls: (backend) => {
-      let failed = false;
-      return {
-        async renew(items, call) {
-          if (failed) return items.map(() => unanswered);
-          try {
-            return await backend.renew(items, call);
-          } catch (error) {
-            failed = true;
-            throw error;
-          }
-        },
-      };
-    },
   },
   {
     name: 'lost-is-taken-for-unknown',
@@ -267,22 +150,3 @@ export const renewalMutants: readonly Mutant[] = [
     },
   },
 ];
-
-function renewLater(backend: LockBackend, grant: Grant): void {
-  const now = (): number => performance.now();
-  pause(20)
-    .then(() => backend.renew([{ grant, ttlMs: grant.request.ttlMs }], { now, deadline: now() + 1_000 }))
-    .catch(() => {});
-}
-
-let telling = false;
-
-function tellSlowHoldsTwice(): void {
-  if (telling) return;
-  telling = true;
-  const slow = channel('locks:slow-hold');
-  subscribe('locks:slow-hold', (message) => {
-    const event = message as { again?: true };
-    if (event.again === undefined) setTimeout(() => slow.publish({ ...event, again: true }), 10);
-  });
-}

@@ -1,5 +1,4 @@
 import type { LockBackend } from '@locks/core/backend';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 import { onGrants } from './on-grants.ts';
 
@@ -27,18 +26,6 @@ export const stealMutants: readonly Mutant[] = [
             : renewalStatus,
         ),
     }),
-  },
-  {
-    name: 'a-steal-ends-the-queue',
-    says: 'a steal removes the queue',
-    expected: ['steal/the-queue-stays-behind'],
-    backend: (backend) =>
-      beforeTheft(backend, async (resource, call) => {
-        const { waiters } = await backend.inspect(resource, call);
-        for (const { acquisitionId, mode } of waiters) {
-          await backend.abandon({ resource, acquisitionId, mode, ttlMs: 1_000 }, call);
-        }
-      }),
   },
   {
     name: 'a-steal-sets-the-limit',
@@ -98,13 +85,19 @@ export const stealMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'a-steal-is-never-done',
-    says: 'a repeated steal steals its own hold',
-    expected: ['steal/repeated-it-is-one-steal'],
-    backend: (backend) =>
-      beforeTheft(backend, async (resource, call) => {
-        await backend.forceRelease?.(resource, undefined, call);
-      }),
+    name: 'one-step-steals',
+    says: 'attemptMany takes its members from their holders and ahead of waiters',
+    expected: ['all/one-step-does-not-overtake'],
+    backend: (backend) => ({
+      attemptMany: (requests, call) =>
+        Promise.all(
+          requests.map(async (request) => {
+            const attempt = await backend.attempt({ ...request, steal: true }, false, call);
+            if (attempt.status !== 'granted') throw new Error('an attempt that steals was refused');
+            return attempt.grant;
+          }),
+        ),
+    }),
   },
 ];
 
@@ -112,15 +105,3 @@ const TOLD_LATE_MS = 10;
 
 const tokens = new Map<string, bigint>();
 const spared = new Map<string, Awaited<ReturnType<LockBackend['inspect']>>['holders']>();
-
-function beforeTheft(
-  backend: LockBackend,
-  act: (resource: string, call: Parameters<LockBackend['inspect']>[1]) => Promise<void>,
-): LockBackend {
-  return delegate(backend, {
-    async attempt(request, enqueue, call) {
-      if (request.steal === true) await act(request.resource, call);
-      return backend.attempt(request, enqueue, call);
-    },
-  });
-}

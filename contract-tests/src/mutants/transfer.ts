@@ -1,7 +1,5 @@
-import type { Call } from '@locks/core/backend';
-import { delegate } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
-import { onGrants, onRequests } from './on-grants.ts';
+import { onRequests } from './on-grants.ts';
 
 const HOLD_MS = 60_000;
 /** The tokens of all acquisitions, as the clients of one case believe. */
@@ -32,18 +30,6 @@ export const transferMutants: readonly Mutant[] = [
     }),
   },
   {
-    name: 'shows-the-secret-of-a-ticket',
-    says: 'the label of a lease on its way is its whole id',
-    expected: ['transfer/needs-its-ticket'],
-    backend: (backend) => ({
-      async inspect(resource, call, options) {
-        const state = await backend.inspect(resource, call, options);
-        const holders = state.holders.map((holder) => ({ ...holder, label: holder.acquisitionId }));
-        return { ...state, holders };
-      },
-    }),
-  },
-  {
     name: 'keeps-a-lease-on-its-way-for-longer',
     says: 'a lease that was transferred lasts for longer than its ticket says',
     expected: ['transfer/not-after-its-time', 'transfer/ends-by-its-ttl'],
@@ -51,17 +37,6 @@ export const transferMutants: readonly Mutant[] = [
       onRequests(backend, (request) =>
         request.adopts === undefined ? request : { ...request, ttlMs: HOLD_MS },
       ),
-  },
-  {
-    name: 'keeps-a-lease-on-its-way-from-operators',
-    says: 'a forced release by id ends no lease on its way',
-    expected: ['transfer/is-released-by-force'],
-    backend: (backend) => ({
-      async forceRelease(resource, acquisitionId, call) {
-        if (acquisitionId?.length === 40) return [];
-        return (await backend.forceRelease?.(resource, acquisitionId, call)) ?? [];
-      },
-    }),
   },
   {
     name: 'adopts-what-is-free',
@@ -106,28 +81,6 @@ export const transferMutants: readonly Mutant[] = [
         };
       },
     }),
-  },
-  {
-    name: 'renews-what-it-transferred',
-    says: 'the process that transferred a lease goes on renewing it',
-    expected: ['transfer/ends-by-its-ttl'],
-    backend: (backend) => {
-      const call: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
-      const timers = new Set<NodeJS.Timeout>();
-      const renewing = onGrants(backend, (grant) => {
-        if (grant.request.ttlMs < HOLD_MS) {
-          const renew = () => void backend.renew([{ grant, ttlMs: HOLD_MS }], call).catch(() => {});
-          timers.add(setInterval(renew, 20).unref());
-        }
-        return grant;
-      });
-      return delegate(renewing, {
-        close() {
-          for (const timer of timers) clearInterval(timer);
-          return backend.close();
-        },
-      });
-    },
   },
   {
     name: 'a-repeated-adoption-finds-nothing',

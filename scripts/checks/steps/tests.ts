@@ -35,7 +35,6 @@ const BESIDE_THE_SUITE = [
 /** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
 const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   cli: [
-    'bench',
     'board',
     'every-store',
     'prepare',
@@ -122,7 +121,7 @@ export const testSteps: readonly Step[] = [
     'contract-tests',
     [
       '--dir=test',
-      ...['mutants/*', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
+      ...['mutants', ...BESIDE_THE_SUITE].map((name) => `--exclude=**/${name}.test.ts`),
       ...suiteFiles(familySuiteNames).map((file) => `--exclude=**/${file.replace('test/', '')}`),
     ],
     { kind: 'alone', uses: allServers },
@@ -136,14 +135,12 @@ export const testSteps: readonly Step[] = [
   ),
   redisVersionsStep(),
   rolloverStep(),
-  ...['safety', 'others'].map((which) =>
-    vitestStep(
-      `contract:mutants:${which}`,
-      `the conformance suite catches backends that are broken: ${which === 'safety' ? 'in what safety hangs on' : 'in all other ways'}`,
-      'contract-tests',
-      [`test/mutants/${which}.test.ts`],
-      { kind: 'alone' },
-    ),
+  vitestStep(
+    'contract:mutants',
+    'the conformance suite catches backends that are broken in safety or in liveness',
+    'contract-tests',
+    ['test/mutants.test.ts'],
+    { kind: 'alone' },
   ),
   vitestStep(
     'contract:load',
