@@ -20,7 +20,7 @@ export function judgeAcquisition(
   expected: Expectations,
   narrator: Narrator,
 ): JudgedAcquisition {
-  const { resource, entries, releases } = acquisition;
+  const { resource, entries } = acquisition;
   const violations: HistoryViolation[] = [];
   const accuse = (
     kind: HistoryViolationKind,
@@ -34,17 +34,38 @@ export function judgeAcquisition(
       operations,
     });
   };
-  const judged = { acquisition, expected, narrator, accuse };
+  const owned = ofOwner(acquisition);
+  const judged = { acquisition: owned, expected, narrator, accuse };
   judgeReleases(judged);
   judgeOwner(judged);
   const [first] = entries;
   if (first === undefined) return { hold: undefined, violations };
   if (entries.length > 1) judgeEntries(judged, first);
-  if (entries.length + acquisition.unknownEntries.length > 1 || acquisition.loss !== undefined)
-    judgeReuse(judged, first);
+  if (entries.length + owned.unknownEntries.length > 1 || owned.loss !== undefined) judgeReuse(judged, first);
   if (expected.fenced && first.token === undefined)
     accuse('token-missing', [first], `${narrator.name(first)} was granted without a fencing token`);
-  return { hold: certainHold(acquisition, first, releases, crashes), violations };
+  return { hold: certainHold(owned, first, crashes), violations };
+}
+
+/** The process that was told first that it holds, or else the first that asked. */
+function ownerOf({ entries, unknownEntries }: RecordedAcquisition): HistoryOperation | undefined {
+  return entries[0] ?? [...unknownEntries].sort(byInvocation)[0];
+}
+
+/**
+ * Leaves out the calls of other processes whose outcome nobody knows. Had one of them entered or ended the hold, the lock would have broken
+ * the promise to its owner: a call like that must not excuse a second holder.
+ */
+function ofOwner(acquisition: RecordedAcquisition): RecordedAcquisition {
+  const owner = ownerOf(acquisition)?.process;
+  const counts = ({ process, outcome }: HistoryOperation) => process === owner || outcome === 'ok';
+  const { unknownEntries, releases } = acquisition;
+  if (owner === undefined || (unknownEntries.every(counts) && releases.every(counts))) return acquisition;
+  return {
+    ...acquisition,
+    unknownEntries: unknownEntries.filter(counts),
+    releases: releases.filter(counts),
+  };
 }
 
 interface Judged {
@@ -77,10 +98,10 @@ function judgeReleases({ acquisition, narrator, accuse }: Judged): void {
   accuse('release', [...entries.slice(0, 1), late], what);
 }
 
-/** Checks the owner: the process that was told first that it holds, or else the first that asked. */
+/** Checks that only the owner enters again and releases. */
 function judgeOwner({ acquisition, narrator, accuse }: Judged): void {
-  const { entries, unknownEntries, releases } = acquisition;
-  const first = entries[0] ?? [...unknownEntries].sort(byInvocation)[0];
+  const { entries, releases } = acquisition;
+  const first = ownerOf(acquisition);
   if (first === undefined) return;
   const isStranger = ({ process, outcome }: HistoryOperation) =>
     process !== first.process && outcome === 'ok';
@@ -134,9 +155,8 @@ function judgeReuse({ acquisition, narrator, accuse }: Judged, first: HistoryOpe
  * without an outcome. A hold that is entered several times ends with as many releases.
  */
 function certainHold(
-  { entries, loss }: RecordedAcquisition,
+  { entries, releases, loss }: RecordedAcquisition,
   first: HistoryOperation,
-  releases: readonly HistoryOperation[],
   crashes: ReadonlyMap<string, number>,
 ): CertainHold {
   const last =

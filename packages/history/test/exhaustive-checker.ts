@@ -39,19 +39,20 @@ export interface Promises {
 /** Whether a lock that keeps its promises can have made the history of one resource. */
 export function isPossible(events: readonly HistoryEvent[], promises: Promises): boolean {
   const steps = stepsOf(events);
-  return respectsOwners(steps) && search(new Map(), steps, promises);
+  const foreign = steps.filter((step) => isForeign(step, steps));
+  // What a process did to the hold of another one has an unknown outcome, or is a broken promise.
+  if (foreign.some(({ isOptional }) => !isOptional)) return false;
+  const own = steps.filter((step) => !foreign.includes(step));
+  return search(new Map(), own, promises);
 }
 
 /** An acquisition belongs to the process that was first told that it holds, or else to the first that asked for it. */
-function respectsOwners(steps: readonly Step[]): boolean {
-  return steps
-    .filter(({ kind, isOptional }) => (kind === 'acquire' || kind === 'release') && !isOptional)
-    .every(({ id, process }) => {
-      const entries = steps.filter((one) => one.id === id && one.kind === 'acquire');
-      const told = entries.filter(({ isOptional }) => !isOptional).sort((a, b) => a.to - b.to);
-      const owner = told[0] ?? entries.sort((a, b) => a.from - b.from)[0];
-      return owner === undefined || owner.process === process;
-    });
+function isForeign({ kind, id, process }: Step, steps: readonly Step[]): boolean {
+  if (kind !== 'acquire' && kind !== 'release') return false;
+  const entries = steps.filter((one) => one.id === id && one.kind === 'acquire');
+  const told = entries.filter(({ isOptional }) => !isOptional).sort((a, b) => a.to - b.to);
+  const owner = told[0] ?? entries.sort((a, b) => a.from - b.from)[0];
+  return owner !== undefined && owner.process !== process;
 }
 
 function search(state: State, left: readonly Step[], promises: Promises): boolean {
