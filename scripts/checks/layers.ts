@@ -80,7 +80,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   history: [
     ['index.ts'],
-    ['check-history.ts'],
+    ['{check-history,history-to-edn}.ts'],
     ['{collect-history,judge-acquisition,judge-resource}.ts'],
     ['{read-history,highest-by-weight,history-recorder}.ts'],
     ['{history-verdict,history-operation}.ts'],
