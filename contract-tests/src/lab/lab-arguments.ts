@@ -13,6 +13,7 @@ export interface LabArguments {
   readonly workloads: readonly Workload[];
   readonly json: string | undefined;
   readonly histories: string | undefined;
+  readonly edn: string | undefined;
 }
 
 /** Those of this repository, and other libraries. */
@@ -25,6 +26,7 @@ const OPTIONS = {
   workload: { type: 'string', default: WORKLOADS.join(',') },
   json: { type: 'string' },
   histories: { type: 'string' },
+  edn: { type: 'string' },
 } as const;
 
 /** The arguments of `npm run lab`, or what is wrong with them. */
@@ -49,7 +51,7 @@ export function parseLabArguments(args: readonly string[]): LabArguments | strin
     firstUnknown('workload', workloads, WORKLOADS);
   if (unknown !== undefined) return unknown;
   return {
-    ...{ backends, seconds, seed, json: values.json, histories: values.histories },
+    ...{ backends, seconds, seed, json: values.json, histories: values.histories, edn: values.edn },
     nemeses: nemeses as NemesisName[],
     workloads: workloads as Workload[],
   };

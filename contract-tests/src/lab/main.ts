@@ -1,7 +1,7 @@
 /**
  * `npm run lab -- BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--workload a,b] [--json FILE]
- * [--histories FOLDER]`: workloads on real servers while these are broken, judged by `@locks/history`. `--json` writes one report for one
- * backend, and a list for several; `--histories` keeps what was judged. Exit code 1 on a violation, and where a workload acquired nothing:
+ * [--histories FOLDER] [--edn FOLDER]`: workloads on real servers while these are broken, judged by `@locks/history`. `--json` writes one report for one
+ * backend, and a list for several; `--histories` keeps what was judged, `--edn` writes it for the checkers of Jepsen. Exit code 1 on a violation, and where a workload acquired nothing:
  * such a nemesis is in no report.
  */
 import { writeFileSync } from 'node:fs';
@@ -33,7 +33,14 @@ if (typeof asked === 'string') {
 
 async function runBackend(
   backend: string,
-  { nemeses, workloads, histories, seconds, seed }: Exclude<ReturnType<typeof parseLabArguments>, string>,
+  {
+    nemeses,
+    workloads,
+    histories,
+    edn,
+    seconds,
+    seed,
+  }: Exclude<ReturnType<typeof parseLabArguments>, string>,
 ): Promise<LabReport> {
   const startedAt = performance.now();
   const results: LabResult[] = [];
@@ -42,7 +49,7 @@ async function runBackend(
     // Each nemesis has numbers of its own: one alone repeats what it did among others.
     const random = new SeededRandom(seed * 1_009 + NEMESES.indexOf(nemesis));
     const found = await runLab({
-      ...{ backend, nemesis, random, workloads, histories },
+      ...{ backend, nemesis, random, workloads, histories, edn },
       seconds: seconds / nemeses.length,
       onViolation: (sentence) => {
         sentences += 1;

@@ -1,10 +1,10 @@
-import { appendFileSync, globSync } from 'node:fs';
+import { appendFileSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { machineNow } from '@locks/core/conformance/process';
-import { checkHistory, HistoryRecorder, readHistory } from '@locks/history';
+import { checkHistory, HistoryRecorder, historyToEdn, readHistory } from '@locks/history';
 import { canSeparateNetworks, ProcessNetwork, underConditions } from '@locks/test-servers';
 import { makeServerClock, type ServerClock } from './conditions/server-clock.ts';
 import { makeSmallDisk, type SmallDisk } from './conditions/small-disk.ts';
@@ -41,6 +41,8 @@ export interface LabRun {
   readonly workloads?: readonly Workload[] | undefined;
   /** Where the histories are kept. Absent: nowhere. */
   readonly histories?: string | undefined;
+  /** Where the history of each workload is written in the EDN of Jepsen. Absent: nowhere. */
+  readonly edn?: string | undefined;
   /** Receives the sentences of violations. */
   readonly onViolation?: (sentence: string) => void;
   /** Receives what a nemesis that applies would need of the machine. */
@@ -136,6 +138,11 @@ function judge(run: LabRun, { backend, folder, sets, workload, strikes, ghosts }
     }
   })();
   const verdict = checkHistory(counted, ...(backend.hasTokens ? (['fenced'] as const) : []));
+  if (run.edn !== undefined) {
+    const to = join(run.edn, run.backend, run.nemesis);
+    mkdirSync(to, { recursive: true });
+    writeFileSync(join(to, `${workload}.edn`), [...historyToEdn(events)].join(''));
+  }
   if (grants === 0) throw new NothingAcquired(run, workload);
   for (const { sentence } of verdict.violations) run.onViolation?.(sentence);
   const isSet = workload === 'lock-set';

@@ -75,6 +75,7 @@ describe('the arguments of the lab', () => {
       workloads: ['all'],
       json: 'f',
       histories: undefined,
+      edn: undefined,
     });
   });
 

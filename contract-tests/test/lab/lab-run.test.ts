@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { SeededRandom } from '../../src/lab/random.ts';
 import type { LabBackend } from '../../src/lab/deployments.ts';
 import { labBackends } from '../../src/lab/lab-backends.ts';
@@ -12,13 +15,19 @@ describe('the lab', { timeout: 120_000 }, () => {
       const sentences: string[] = [];
       const onViolation = (sentence: string) => sentences.push(sentence);
       const random = new SeededRandom(11);
-      const results = await runLab({ backend: 'sqlite', nemesis, seconds: 2, random, onViolation });
+      const edn = await mkdtemp(join(tmpdir(), 'locks-lab-edn-'));
+      onTestFinished(() => rm(edn, { recursive: true }));
+      const results = await runLab({ backend: 'sqlite', nemesis, seconds: 2, random, edn, onViolation });
       expect(sentences).toEqual([]);
       expect(results?.map(({ workload }) => workload)).toEqual(WORKLOADS);
       for (const { workload, operations, violations, lostWithFence } of results ?? []) {
         expect(operations, workload).toBeGreaterThan(0);
         expect(violations, workload).toBe(0);
         expect(lostWithFence ?? 0, workload).toBe(0);
+        const written = await readFile(join(edn, 'sqlite', nemesis, `${workload}.edn`), 'utf8');
+        expect(written.match(/^\{:index \d+, :time \d+, :type :invoke/gm)?.length).toBeGreaterThanOrEqual(
+          operations,
+        );
       }
     },
   );
