@@ -6,8 +6,9 @@ import { root } from '../../launcher/root.mjs';
 import { canFindServer } from '../../../test-servers/src/find-server.mjs';
 import type { ServerName } from '../../launcher/servers.mjs';
 import { isOptional, serversOf, urlVariables } from '../../launcher/servers.mjs';
+import { checkOf } from '../command-step.ts';
 import { problemOf } from '../command.ts';
-import type { Step } from '../step.ts';
+import { resultOf, type Step } from '../step.ts';
 import { runVitest } from '../vitest-run.ts';
 import type { WorkspacePackage } from '../workspace.ts';
 import { hasTests, workspacePackages } from '../workspace.ts';
@@ -71,9 +72,36 @@ export const plainSuiteNames = harnessNames.filter(
   (name) => !fixtureNames.includes(name) && !topologyNames.includes(name),
 );
 /** One store for each way in which a lock is decided, with the rules in memory and in SQL: these differ where core or the suite is wrong. */
-const familySuiteNames = ['memory', 'redis-ioredis', 'postgres-lease', 'mysql', 'etcd', 'zookeeper', 'sqlite'];
+const familySuiteNames = [
+  'memory',
+  'redis-ioredis',
+  'postgres-lease',
+  'mysql',
+  'etcd',
+  'zookeeper',
+  'sqlite',
+];
 const suiteFiles = (names: readonly string[]): string[] =>
   names.map((name) => `test/.conformance/${name}.test.ts`);
+
+/** Without Go the step is reported as not run. */
+const judgesStep: Step = {
+  name: 'contract:judges',
+  about:
+    '@locks/history and Porcupine agree on histories: planted, random, and recorded on stores under faults',
+  kind: 'timed',
+  needs: ['redis'],
+  async run() {
+    const missing = await problemOf('go', ['version']);
+    if (missing !== undefined)
+      return { passed: 0, failed: 0, output: `there is no Go here: ${missing}`, notRun: true };
+    const check = await checkOf(['the judges', 'node', ['contract-tests/src/judges/main.ts']]);
+    return resultOf(
+      [check],
+      check.output.split('\n').filter((line) => /^\||^not recorded/.test(line)),
+    );
+  },
+};
 
 /** Everything that vitest runs. */
 export const testSteps: readonly Step[] = [
@@ -135,6 +163,7 @@ export const testSteps: readonly Step[] = [
   ),
   redisVersionsStep(),
   rolloverStep(),
+  judgesStep,
   vitestStep(
     'contract:mutants',
     'the conformance suite catches backends that are broken in safety or in liveness',
