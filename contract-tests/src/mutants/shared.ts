@@ -103,12 +103,10 @@ export const sharedMutants: readonly Mutant[] = [
     expected: ['shared/who-gives-up-lets-others-through', 'permits/who-gives-up-lets-others-through'],
     backend: storeWith({
       next: (_, next) => (sleeping ? undefined : next()),
-      store: {
-        abandon(store, args, abandon) {
-          sleeping = store.queued(args[0]).some(({ id }) => id === args[1]);
-          abandon(...args);
-          sleeping = false;
-        },
+      abandon(store, args, abandon) {
+        sleeping = store.queued(args[0]).some(({ id }) => id === args[1]);
+        abandon(...args);
+        sleeping = false;
       },
     }),
   },
