@@ -4,7 +4,7 @@ import { NO_ROW } from './lock-row.ts';
 import type { LockTable, RowWrite, RowWritten } from './lock-table.ts';
 import { MalformedRecordError } from './malformed-record.ts';
 import { micros, type RowDecision } from './row-decision.ts';
-import { isReliable, type RowKnowledge, type SentWrite, tookPlace } from './row-knowledge.ts';
+import { isReliable, type RowKnowledge, type SentRowWrite, tookPlace } from './row-knowledge.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowsInUse } from './rows-in-use.ts';
 
@@ -17,7 +17,7 @@ interface RowRenewal {
   readonly writer: RowWriter;
   readonly items: readonly RenewItem[];
   knowledge: RowKnowledge;
-  sent: SentWrite | undefined;
+  sent: SentRowWrite | undefined;
 }
 
 interface RenewalWrite extends RowWrite {

@@ -9,7 +9,7 @@ import {
   type Snapshot,
 } from './lock-table.ts';
 import type { DecisionContext, RowDecision } from './row-decision.ts';
-import { isReliable, type RowKnowledge, type SentWrite, tookPlace } from './row-knowledge.ts';
+import { isReliable, type RowKnowledge, type SentRowWrite, tookPlace } from './row-knowledge.ts';
 import { areNewcomers, type RowStep, type RowWriter } from './row-writer.ts';
 import type { TimeLimit } from './time-limit.ts';
 
@@ -54,7 +54,7 @@ export class Round {
   readonly #batch: RowStep[];
   #knowledge: RowKnowledge;
   /** A write whose answer did not come, or may be that to a later sending of it. */
-  #sent: SentWrite | undefined;
+  #sent: SentRowWrite | undefined;
   /** Whether an earlier write of this round may have taken place, and others may have written over it. */
   #isAmbiguous = false;
   #conflicts = 0;

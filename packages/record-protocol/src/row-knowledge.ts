@@ -29,7 +29,7 @@ export function isReliable(knowledge: RowKnowledge, { needsFresh, changed, isWho
 }
 
 /** A write that was sent, and may have taken place though no answer came. */
-export interface SentWrite {
+export interface SentRowWrite {
   /** The id of the write: the row has it where the write took place, and nobody has written since. */
   readonly version: number;
   /** Finishes what was decided with the write, which took place. */
@@ -37,6 +37,6 @@ export interface SentWrite {
 }
 
 /** Whether a write whose answer did not come took place, by a row that was read since. */
-export function tookPlace(sent: SentWrite | undefined, read: LockRow | undefined): sent is SentWrite {
+export function tookPlace(sent: SentRowWrite | undefined, read: LockRow | undefined): sent is SentRowWrite {
   return sent !== undefined && sent.version === read?.version;
 }
