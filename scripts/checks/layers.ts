@@ -128,9 +128,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['run-coordinator.ts'],
     ['{coalesce,newest-wins,once,reset-slot}.ts'],
     ['slot-time.ts'],
-    [
-      '{check-call,json-difference,keep-at-least,release-quietly,run-signal,shared-run,slot-store,slots}.ts',
-    ],
+    ['{check-call,json-difference,keep-at-least,release-quietly,run-signal,shared-run,slot-store,slots}.ts'],
   ],
   opentelemetry: [
     ['index.ts'],
