@@ -217,14 +217,16 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{doctor,index,kit,bun/index}.ts'],
     ['slot-store.ts'],
     ['backend.ts', 'fenced-set.ts'],
-    ['{release,subscribed-waiters,renewal,replicas,states,eviction,functions,layout}.ts'],
+    ['{release,subscribed-waiters,renewal,replicas,states,take-many,eviction,functions,layout}.ts'],
     ['{native-release,waiter-heartbeat}.ts'],
-    ['{subscription,waiter,grant,replies}.ts'],
+    ['{acquire-command,subscription,waiter,grant,replies}.ts'],
     [
       '{run-script,retryable,shard-channels,value,mode,keys,options,renewal-status}.ts',
       'bun/bun-redis-port.ts',
     ],
-    ['{slot,port,port-per-client,login-watch,hold-end-timers,reply-shape,server-versions}.ts'],
+    [
+      '{slot,port,port-per-client,opened-connections,login-watch,hold-end-timers,reply-shape,server-versions}.ts',
+    ],
   ],
   redisson: [
     ['{index,ioredis,redis}.ts'],

@@ -14,24 +14,24 @@ import {
   type RenewalStatus,
   type StoreLayout,
 } from '@locks/core/backend';
+import { acquireCommand } from './acquire-command.ts';
 import { warnOfEviction } from './eviction.ts';
 import { withFunctions } from './functions.ts';
 import { type Script, scripts } from './generated/scripts.ts';
 import { isRedisGrant, mayBeShared, type RedisGrant } from './grant.ts';
 import { holdersKey, type ResourceKeys } from './keys.ts';
 import { redisLayout } from './layout.ts';
-import { type EnqueueParams, SubscribedWaiters } from './subscribed-waiters.ts';
+import { SubscribedWaiters } from './subscribed-waiters.ts';
 import { undoLate } from './login-watch.ts';
-import { limitArgument, shareWeight, weightArgument } from './mode.ts';
+import { shareWeight } from './mode.ts';
 import { type CheckedRedisOptions, checkOptions, type RedisBackendOptions } from './options.ts';
-import type { RedisCommand, RedisPort } from './port.ts';
+import type { RedisPort } from './port.ts';
 import { RedisRelease } from './release.ts';
 import { renewAll } from './renewal.ts';
 import {
   decodeAttempt,
   decodeDowngrade,
   decodeForceRelease,
-  decodeMany,
   decodeRelease,
   decodeResize,
   type RedisHandOff,
@@ -39,8 +39,9 @@ import {
 import { refuseQueued } from './reply-shape.ts';
 import { ReplicationError, Replicas } from './replicas.ts';
 import { isRetryableRedisError, isSplitSlot } from './retryable.ts';
-import { mayAlwaysRepeat, recover, runScript } from './run-script.ts';
+import { isOver, mayAlwaysRepeat, recover, runScript } from './run-script.ts';
 import { inspect, list } from './states.ts';
+import { takeMany } from './take-many.ts';
 import { CHECKS_ALIVE } from './waiter-heartbeat.ts';
 
 const capabilities = {
@@ -76,6 +77,7 @@ export function createRedisBackend(
   return new RedisBackend(calling, checked, load);
 }
 
+/** Every method that core calls. The file is longer than others for their number; what they do is in the files that it imports. */
 class RedisBackend implements LockBackend<RedisCapabilities> {
   readonly spec = 'locks-backend/1';
   readonly name: string;
@@ -124,7 +126,8 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
     const sentAt = call.now();
     const { reconnects } = this.#port;
     const enqueueParams = enqueue ? this.#waiters.register(request, keys.slot, sentAt) : undefined;
-    const command = this.#acquireCommand(request, keys, enqueueParams);
+    const aliveMs = CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs;
+    const command = acquireCommand(request, keys, enqueueParams && { ...enqueueParams, aliveMs });
     let encoded: unknown;
     try {
       encoded = await this.#port.send(keys.lock, command, scripts.acquire.source);
@@ -172,32 +175,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       default:
         return reply satisfies never;
     }
-  }
-
-  /** Makes the command of an attempt; `enqueueParams` only if it may join the queue. */
-  #acquireCommand(
-    request: AcquireRequest,
-    keys: ResourceKeys,
-    enqueueParams: EnqueueParams | undefined,
-  ): RedisCommand {
-    const { acquisitionId, adopts, label = '', maxWaiters, mode, steal, ttlMs } = request;
-    const { lock, token, queue } = keys;
-    const { sha1 } = scripts.acquire;
-    const isPlain = mode.kind === 'exclusive' && !steal && adopts === undefined;
-    const command: [string, ...string[]] = ['EVALSHA', sha1, isPlain ? '3' : '4', lock, token, queue];
-    if (!isPlain) command.push(holdersKey(keys));
-    command.push(acquisitionId, String(ttlMs), label);
-    if (enqueueParams !== undefined) {
-      const { isQueueRefreshed, replyAddress } = enqueueParams;
-      command.push(replyAddress, String(CHECKS_ALIVE * this.#waiters.heartbeat.intervalMs));
-      // Arguments at the end that say nothing are left out.
-      if (!isPlain || isQueueRefreshed || maxWaiters !== undefined) command.push(String(maxWaiters ?? ''));
-      if (!isPlain || isQueueRefreshed) command.push(isQueueRefreshed ? 'refreshed' : '');
-    } else if (!isPlain) command.push('', '', '', '');
-    if (!isPlain) command.push(limitArgument(mode), weightArgument(mode));
-    if (steal) command.push('steal');
-    else if (adopts !== undefined) command.push('adopt', adopts);
-    return command;
   }
 
   async awaitTurn(request: AcquireRequest, call: Call): Promise<Grant | undefined> {
@@ -273,37 +250,11 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
       await this.#layout.check();
       if (isOver(call)) return undefined;
     }
-    const keys = requests.map(({ resource }) => this.#options.lockKeys.of(resource));
-    const sentAt = call.now();
-    const reply = decodeMany(
-      await runScript(
-        this.#port,
-        scripts.many,
-        keys.flatMap((of) => [of.lock, of.token, of.queue, holdersKey(of)]),
-        requests.flatMap(({ acquisitionId, ttlMs, label, mode }) => [
-          acquisitionId,
-          String(ttlMs),
-          label ?? '',
-          limitArgument(mode),
-          weightArgument(mode),
-        ]),
-        () => !isOver(call),
-      ).catch((error: unknown) => {
-        undoLate(error, () => Promise.all(requests.map((request) => this.abandon(request, call))));
-        throw error;
-      }),
-    );
-    const grants = reply?.map(
-      ({ token, leftMs }, at): RedisGrant => ({
-        request: requests[at] as AcquireRequest,
-        fencingToken: token,
-        countedFrom: sentAt,
-        validForMs: leftMs,
-        keys: keys[at] as ResourceKeys,
-        nobodyWaited: true,
-        mayBeShared: false,
-      }),
-    );
+    const { lockKeys } = this.#options;
+    const grants = await takeMany(this.#port, lockKeys, requests, call).catch((error: unknown) => {
+      undoLate(error, () => Promise.all(requests.map((request) => this.abandon(request, call))));
+      throw error;
+    });
     const replicas = this.#replicas;
     if (grants === undefined || replicas === undefined) return grants;
     try {
@@ -398,11 +349,6 @@ class RedisBackend implements LockBackend<RedisCapabilities> {
   #keysOf(grant: Grant): ResourceKeys {
     return isRedisGrant(grant) ? grant.keys : this.#options.lockKeys.of(grant.request.resource);
   }
-}
-
-/** Whether a call's request was abandoned meanwhile: a repetition would come after the abandon. */
-function isOver(call: Call): boolean | undefined {
-  return call.signal?.aborted || call.now() > call.deadline;
 }
 
 function allOf(keys: ResourceKeys): readonly string[] {

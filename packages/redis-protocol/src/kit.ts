@@ -5,5 +5,5 @@ export { OpenedConnections } from './opened-connections.ts';
 export { decodeRenewalStatus } from './renewal-status.ts';
 export { listIn, partsOf, refuseQueued, tokenIn, UnexpectedReplyError, wholeIn } from './reply-shape.ts';
 export { isRetryableRedisError } from './retryable.ts';
-export { mayAlwaysRepeat, runScript, type Script } from './run-script.ts';
+export { isOver, mayAlwaysRepeat, runScript, type Script } from './run-script.ts';
 export { slotOf } from './slot.ts';

@@ -1,3 +1,4 @@
+import type { Call } from '@locks/core/backend';
 import type { RedisCommand, RedisPort } from './port.ts';
 import type { Script } from './generated/scripts.ts';
 import { isUnknownScript, wrongClient } from './retryable.ts';
@@ -47,6 +48,11 @@ export async function runScript(
     if (!mayRepeat()) throw error;
     return recover(port, script, key, command, error);
   }
+}
+
+/** Whether a call's request was abandoned meanwhile: a repetition would come after the abandon. */
+export function isOver(call: Call): boolean | undefined {
+  return call.signal?.aborted || call.now() > call.deadline;
 }
 
 /** Of a script that may run at any later time too: it reads, it renews what is still held, or it ends what its caller gives up. */

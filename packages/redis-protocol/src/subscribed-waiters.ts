@@ -34,7 +34,7 @@ export interface EnqueueParams {
  *     register → enqueue in flight → onQueued → waiter → hand-off → holds
  *                       └──── granted by the reply itself: unknown, or holds where messages may be late
  *
- * `forget` ends each of them.
+ * `forget` ends each of them. The file is long since each of these steps reads what the others keep of a waiter.
  */
 export class SubscribedWaiters implements CheckEvents {
   readonly subscription: Subscription;

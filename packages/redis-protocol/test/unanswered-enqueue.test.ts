@@ -43,6 +43,7 @@ async function enqueueUnanswered(
   return wanted;
 }
 
+// These cases share the ways to lose a reply, so they stand in one file.
 describe('an enqueue whose reply was lost', () => {
   it('keeps its turn until it is repeated, also when the turn comes meanwhile', async () => {
     await using a = participant(redis);

@@ -12,6 +12,7 @@ import {
 } from '@locks/core/backend';
 import type { RedisPort } from '@locks/redis-protocol';
 import {
+  isOver,
   isRetryableRedisError,
   mayAlwaysRepeat,
   partsOf,
@@ -187,9 +188,4 @@ class RedissonBackend implements LockBackend<RedissonCapabilities> {
   #withToken({ lock, token }: RedissonKeys): string[] {
     return this.#options.fencing ? [lock, token] : [lock];
   }
-}
-
-/** Whether the request was abandoned meanwhile: a repetition would come after the abandon. */
-function isOver(call: Call): boolean | undefined {
-  return call.signal?.aborted || call.now() > call.deadline;
 }
