@@ -8,6 +8,7 @@ interface Opened {
 export class OpenedConnections {
   readonly #closes = new Set<() => void>();
 
+  /** Remembers how a connection is closed. */
   add(close: () => void): void {
     this.#closes.add(close);
   }
@@ -29,6 +30,7 @@ export class OpenedConnections {
     }
   }
 
+  /** Closes all of them. */
   close(): void {
     for (const close of this.#closes) close();
     this.#closes.clear();
