@@ -2,115 +2,105 @@ package main
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
-	"io"
+	"log"
 	"math"
 	"os"
+	"regexp"
 	"strconv"
 )
 
-// call is a call of a history that may have had an effect, in the time in which it had it.
+// call is a call of a history that may have had an effect, at a time from..to.
 type call struct {
-	f, client, uid, kind, fence string
-	weight, limit               int
+	mode
+	f, client, uid, fence string
 	// isKnown: the call succeeded. isEnd: no user's release, but the end of a lease.
 	isKnown, isEnd bool
-	// isLate: it began after the holder had noted its loss.
-	isLate bool
-	// isRepeated: a release that succeeded later may tell of what this call did. isReentered: the hold has several acquires.
-	isRepeated, isReentered bool
-	from, to                int64
+	// isLate: it began after its holder had noted the loss. isRepeated: a release that succeeded later may tell of what this call did.
+	// isReentered: the hold has several acquires.
+	isLate, isRepeated, isReentered bool
+	from, to                        int64
+}
+
+var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s,{}\[\]"]+`)
+
+// parse reads an event: the keys of its map and of the map that is its value, none of which have the same name.
+func parse(line string) map[string]string {
+	event := map[string]string{}
+	words := word.FindAllString(line, -1)
+	for ; len(words) > 1; words = words[2:] {
+		if words[0] == ":value" && words[1][0] == ':' {
+			words = words[1:]
+		}
+		text, err := strconv.Unquote(words[1])
+		if err != nil {
+			text = words[1]
+		}
+		event[words[0]] = text
+	}
+	return event
 }
 
 // readHistory gives the calls of a file by the names of their locks.
-func readHistory(file string) (map[string][]*call, error) {
+func readHistory(file string) map[string][]*call {
 	opened, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
 	defer opened.Close()
-	reader := ednReader{bufio.NewReader(opened)}
-	pending := map[string]map[string]any{}
+	pending := map[string]map[string]string{}
 	locks := map[string][]*call{}
-	for {
-		value, err := reader.next()
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			break
-		}
-		event, ok := value.(map[string]any)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("%s: no history: %v %w", file, value, err)
-		}
-		process, _ := event["process"].(string)
-		begin, isPending := pending[process]
-		switch kind := event["type"]; {
-		case kind == keyword("invoke") && !isPending:
-			pending[process] = event
+	lines := bufio.NewScanner(opened)
+	for lines.Scan() {
+		event := parse(lines.Text())
+		begin, isPending := pending[event[":process"]]
+		switch isInvoke := event[":type"] == ":invoke"; {
+		case isPending == isInvoke:
+			log.Fatalf("%s: a process makes two calls at once, or ends none: %s", file, lines.Text())
+		case isInvoke:
+			pending[event[":process"]] = event
 			continue
-		case kind == keyword("invoke") || !isPending:
-			return nil, fmt.Errorf("%s: process %s makes two calls at once, or ends none: %v", file, process, event)
-		case kind != keyword("fail"):
-			err = note(locks, begin, event)
+		case event[":type"] != ":fail":
+			note(locks, begin, event)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		delete(pending, process)
+		delete(pending, event[":process"])
+	}
+	if lines.Err() != nil {
+		log.Fatalf("%s: %v", file, lines.Err())
 	}
 	for _, begin := range pending {
-		if err := note(locks, begin, nil); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
+		note(locks, begin, begin)
 	}
 	for _, calls := range locks {
 		narrow(calls)
 	}
-	return locks, nil
+	return locks
 }
 
-// note adds a call. Without an end its outcome is unknown.
-func note(locks map[string][]*call, begin, end map[string]any) error {
-	f, _ := begin["f"].(keyword)
-	one := &call{f: string(f), isKnown: end["type"] == keyword("ok")}
-	value := begin
-	if end != nil {
-		value = end
-	}
-	details, _ := value["value"].(map[string]any)
-	one.client, _ = details["client"].(string)
-	one.uid, _ = details["uid"].(string)
-	one.fence, _ = details["fence"].(string)
-	kind, _ := details["mode"].(keyword)
-	one.kind = string(kind)
-	cause, _ := details["cause"].(keyword)
-	one.isEnd = cause != ""
-	one.weight, one.limit = number(details["weight"]), number(details["limit"])
-	var err error
-	if one.from, err = strconv.ParseInt(fmt.Sprint(begin["time"]), 10, 64); err != nil {
-		return err
-	}
-	one.to = math.MaxInt64
-	if one.isKnown || one.isEnd {
-		if one.to, err = strconv.ParseInt(fmt.Sprint(end["time"]), 10, 64); err != nil {
-			return err
+// note adds a call.
+func note(locks map[string][]*call, begin, end map[string]string) {
+	number := func(text string) int64 {
+		parsed, err := strconv.ParseInt(text, 10, 64)
+		if err != nil && text != "" {
+			log.Fatalf("%v: %v", end, err)
 		}
+		return parsed
 	}
-	if one.uid == "" && one.isKnown || one.f != "acquire" && one.f != "release" {
-		return fmt.Errorf("no call of a lock: %v", begin)
+	one := &call{
+		mode: mode{end[":mode"], number(end[":weight"]), number(end[":limit"])},
+		f:    end[":f"], client: end[":client"], uid: end[":uid"], fence: end[":fence"],
+		isKnown: end[":type"] == ":ok", isEnd: end[":cause"] != "",
+		from: number(begin[":time"]), to: number(end[":time"]),
 	}
-	lock, _ := details["lock"].(string)
+	if one.uid == "" && one.isKnown || one.f != ":acquire" && one.f != ":release" {
+		log.Fatalf("no call of a lock: %v", end)
+	}
+	if !one.isKnown && !one.isEnd {
+		one.to = math.MaxInt64
+	}
 	// An acquire whose hold nobody knows permits most where it never happened.
 	if one.uid != "" {
-		locks[lock] = append(locks[lock], one)
+		locks[end[":lock"]] = append(locks[end[":lock"]], one)
 	}
-	return nil
-}
-
-func number(value any) int {
-	text, _ := value.(string)
-	parsed, _ := strconv.Atoi(text)
-	return parsed
 }
 
 // narrow finds what the other calls of a hold say about each call. A call with an unknown outcome that ended a hold permits most where it
@@ -128,17 +118,17 @@ func narrow(calls []*call) {
 			case other == one:
 			case other.isEnd:
 				one.isLate = one.isLate || one.from > other.to
-			case other.isKnown && other.f == "acquire":
-				one.isReentered = one.isReentered || one.f == "acquire"
+			case other.isKnown && other.f == ":acquire":
+				one.isReentered = one.isReentered || one.f == ":acquire"
 				isEnteredLater = isEnteredLater || isOverLater
-				isForeign = isForeign || one.f == "acquire" && one.client != other.client
+				isForeign = isForeign || one.f == ":acquire" && one.client != other.client
 			case other.isKnown:
 				one.isRepeated = one.isRepeated || isOverLater && one.client == other.client
 			}
 		}
 		// Nobody enters the hold of another process.
 		one.isRepeated = one.isRepeated && !isForeign
-		if !one.isKnown && !one.isEnd && (one.f == "acquire" || !isEnteredLater) {
+		if !one.isKnown && !one.isEnd && (one.f == ":acquire" || !isEnteredLater) {
 			one.to = one.from
 		}
 	}

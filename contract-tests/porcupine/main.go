@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"time"
 
@@ -20,61 +19,48 @@ type verdict struct {
 	Result porcupine.CheckResult `json:"result"`
 }
 
+// limit of the search for a lock and a model.
+const limit = time.Minute
+
 func main() {
 	reentrant := flag.Bool("reentrant", false, "a hold may be entered again")
 	fenced := flag.Bool("fenced", false, "every hold has a token")
-	limit := flag.Duration("limit", time.Minute, "for each lock and model")
 	flag.Parse()
 	output := json.NewEncoder(os.Stdout)
 	for _, file := range flag.Args() {
-		locks, err := readHistory(file)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-		for lock, calls := range locks {
-			one := judge(calls, *reentrant, *fenced, *limit)
-			one.File, one.Lock = file, lock
-			_ = output.Encode(one)
+		for lock, calls := range readHistory(file) {
+			model, result := judge(calls, *reentrant, *fenced)
+			_ = output.Encode(verdict{file, lock, len(calls), model, result})
 		}
 	}
 }
 
-func judge(calls []*call, reentrant, fenced bool, limit time.Duration) verdict {
+// judge gives the strongest model where it accepts the calls, and else the weakest one that refuses them.
+func judge(calls []*call, reentrant, fenced bool) (name string, result porcupine.CheckResult) {
 	kind := "mutex"
-	for _, one := range calls {
-		if one.kind == "permit" {
-			kind = "permits"
-		} else if one.kind == "shared" {
-			kind = "readers-writer lock"
-		}
-	}
 	operations := make([]porcupine.Operation, len(calls))
 	for index, one := range calls {
 		operations[index] = porcupine.Operation{Input: one, Call: one.from, Return: one.to}
-	}
-	// Each model refuses what the one before it refuses, and more.
-	models := []model{
-		{kind, false, reentrant, false, false},
-		{"owner-aware " + kind, true, reentrant, false, false},
-		{"fenced " + kind, true, reentrant, true, fenced},
-	}
-	result := verdict{Calls: len(calls)}
-	check := func(one model) bool {
-		result.Model = one.name
-		if reentrant {
-			result.Model = "reentrant " + one.name
+		if one.kind == ":permit" {
+			kind = "permits"
+		} else if one.kind == ":shared" {
+			kind = "readers-writer lock"
 		}
-		result.Result = porcupine.CheckOperationsTimeout(one.porcupine(), operations, limit)
-		return result.Result == porcupine.Ok
 	}
-	if check(models[2]) {
-		return result
+	if reentrant {
+		kind = "reentrant " + kind
 	}
-	for _, one := range models {
-		if !check(one) {
+	// Each model refuses what the one before it refuses, and more: the strongest one decides, and the others show what it takes.
+	models := []model{
+		{name: kind, reentrant: reentrant},
+		{name: "owner-aware " + kind, reentrant: reentrant, owners: true},
+		{name: "fenced " + kind, reentrant: reentrant, owners: true, tokens: true, required: fenced},
+	}
+	for _, one := range append(models[2:], models...) {
+		name, result = one.name, porcupine.CheckOperationsTimeout(one.porcupine(), operations, limit)
+		if one.tokens == (result == porcupine.Ok) {
 			break
 		}
 	}
-	return result
+	return name, result
 }

@@ -16,19 +16,20 @@ type model struct {
 	tokens, required bool
 }
 
-type owner struct{ client, uid string }
-
-type hold struct {
-	client, kind, fence  string
-	weight, limit, count int
-	isReentered          bool
-}
-
 // mode is what decides which holds exclude each other.
 type mode struct {
-	kind   string
-	weight int
+	kind          string
+	weight, limit int64
 }
+
+type hold struct {
+	mode
+	client, fence string
+	count         int64
+	isReentered   bool
+}
+
+type owner struct{ client, uid string }
 
 // state is never changed: a step makes another one.
 type state struct {
@@ -36,14 +37,16 @@ type state struct {
 	// highest tokens of the holds that are over.
 	highest map[mode]string
 	// releases that may still succeed, as the answer to what an earlier call did.
-	echoes map[owner]int
+	echoes map[owner]int64
 	// holds that are over, and have several acquires.
 	ended map[string]bool
 }
 
 func (m model) porcupine() porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return state{} },
+		Init: func() any {
+			return state{map[string]hold{}, map[mode]string{}, map[owner]int64{}, map[string]bool{}}
+		},
 		Step: func(before, input, _ any) (bool, any) { return m.step(before.(state), input.(*call)) },
 		Equal: func(a, b any) bool {
 			one, other := a.(state), b.(state)
@@ -57,45 +60,37 @@ func (m model) step(s state, c *call) (bool, state) {
 	held, isHeld := s.holds[c.uid]
 	isOwn := isHeld && (!m.owners || held.client == c.client)
 	switch {
-	case c.isEnd:
-		if !isHeld {
-			return true, s
-		}
-		return true, s.echoing(c, held.count).leaving(c, held, held.count)
-	case !c.isKnown && c.f == "acquire":
+	case c.f == ":acquire" && !c.isKnown:
 		return true, s.echoing(c, 1)
-	case !c.isKnown:
-		if !isOwn {
-			return true, s
-		}
+	case c.isEnd && isHeld:
+		return true, s.echoing(c, held.count).leaving(c, held, held.count)
+	case !c.isKnown && isOwn:
 		return true, s.echoing(c, 1).leaving(c, held, 1)
+	case !c.isKnown || c.isEnd:
+		return true, s
 	case c.isLate:
 		return false, s
-	case c.f == "release":
-		if isOwn {
-			return true, s.leaving(c, held, 1)
-		}
+	case c.f == ":release" && isOwn:
+		return true, s.leaving(c, held, 1)
+	case c.f == ":release":
 		return s.echoes[owner{c.client, c.uid}] > 0, s.echoing(c, -1)
 	case isHeld:
 		isSame := !m.tokens || held.fence == c.fence
 		held.count++
-		return m.reentrant && isOwn && isSame && (held.kind == "exclusive" || held.kind == c.kind), s.with(c.uid, held)
+		return m.reentrant && isOwn && isSame && (held.kind == ":exclusive" || held.kind == c.kind), s.with(c.uid, held)
 	}
-	granted := hold{c.client, c.kind, c.fence, c.weight, c.limit, 1, c.isReentered}
-	return m.admits(s, c), s.with(c.uid, granted)
+	return m.admits(s, c), s.with(c.uid, hold{c.mode, c.client, c.fence, 1, c.isReentered})
 }
 
 func (m model) admits(s state, c *call) bool {
 	permits := c.weight
 	for _, other := range s.holds {
-		if c.kind != "permit" || other.kind != "permit" {
-			if excludes(mode{other.kind, 0}, c) {
-				return false
-			}
-			continue
-		}
 		permits += other.weight
-		if other.limit != c.limit {
+		areRivals := excludes(other.mode, c.mode)
+		if c.kind == ":permit" && other.kind == ":permit" {
+			areRivals = other.limit != c.limit
+		}
+		if areRivals {
 			return false
 		}
 	}
@@ -103,18 +98,18 @@ func (m model) admits(s state, c *call) bool {
 		return false
 	}
 	for earlier, fence := range s.highest {
-		if m.tokens && c.fence != "" && excludes(earlier, c) && !isHigher(c.fence, fence) {
+		if m.tokens && c.fence != "" && excludes(earlier, c.mode) && !isHigher(c.fence, fence) {
 			return false
 		}
 	}
 	return true
 }
 
-func excludes(one mode, c *call) bool {
-	if one.kind == "permit" && c.kind == "permit" {
-		return one.weight+c.weight > c.limit
+func excludes(one, other mode) bool {
+	if one.kind == ":permit" && other.kind == ":permit" {
+		return one.weight+other.weight > other.limit
 	}
-	return one.kind != c.kind || one.kind == "exclusive"
+	return one.kind != other.kind || one.kind == ":exclusive"
 }
 
 func isHigher(one, other string) bool {
@@ -125,44 +120,37 @@ func isHigher(one, other string) bool {
 }
 
 func (s state) with(uid string, one hold) state {
-	s.holds = cloned(s.holds)
+	s.holds = maps.Clone(s.holds)
 	s.holds[uid] = one
 	return s
 }
 
 // leaving takes entries from a hold, which is over with the last of them.
-func (s state) leaving(c *call, held hold, entries int) state {
+func (s state) leaving(c *call, held hold, entries int64) state {
 	if held.count -= entries; held.count > 0 {
 		return s.with(c.uid, held)
 	}
-	s.holds = cloned(s.holds)
+	s.holds = maps.Clone(s.holds)
 	delete(s.holds, c.uid)
 	if held.isReentered {
-		s.ended = cloned(s.ended)
+		s.ended = maps.Clone(s.ended)
 		s.ended[c.uid] = true
 	}
-	if left := (mode{held.kind, held.weight}); held.fence != "" && isHigher(held.fence, s.highest[left]) {
-		s.highest = cloned(s.highest)
-		s.highest[left] = held.fence
+	if held.fence != "" && isHigher(held.fence, s.highest[held.mode]) {
+		s.highest = maps.Clone(s.highest)
+		s.highest[held.mode] = held.fence
 	}
 	return s
 }
 
-func (s state) echoing(c *call, more int) state {
+func (s state) echoing(c *call, more int64) state {
 	if more > 0 && !c.isRepeated {
 		return s
 	}
-	s.echoes = cloned(s.echoes)
+	s.echoes = maps.Clone(s.echoes)
 	whose := owner{c.client, c.uid}
 	if s.echoes[whose] += more; s.echoes[whose] <= 0 {
 		delete(s.echoes, whose)
 	}
 	return s
-}
-
-func cloned[K comparable, V any](given map[K]V) map[K]V {
-	if given == nil {
-		return map[K]V{}
-	}
-	return maps.Clone(given)
 }

@@ -3,7 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkHistory, type HistoryEvent, type HistoryExpectation, readHistory } from '@locks/history';
-import { brokenHistories, keptHistories } from '../../../packages/history/test/planted-histories.ts';
+import {
+  brokenHistories,
+  keptHistories,
+  unjudgedHistories,
+} from '../../../packages/history/test/planted-histories.ts';
 import { randomHistory, randomNumbers } from '../../../packages/history/test/random-history.ts';
 import type { NemesisName } from '../lab/nemeses.ts';
 import { SeededRandom } from '../lab/random.ts';
@@ -17,8 +21,8 @@ export interface JudgedHistory {
   readonly title: string;
   readonly events: readonly HistoryEvent[];
   readonly expectations: readonly HistoryExpectation[];
-  /** What both judges must say of every lock. Absent: the same. */
-  readonly verdict?: 'clean' | 'broken';
+  /** What both judges must say of every lock; `unseen`: `@locks/history` clean, and Porcupine broken. Absent: the same. */
+  readonly verdict?: 'clean' | 'broken' | 'unseen';
 }
 
 /** Small ones that were written by hand: each kind of violation, and what a lock may do. */
@@ -31,7 +35,11 @@ export function plantedHistories(): JudgedHistory[] {
     ...{ row: 'planted: none', title, events: history.events, expectations },
     verdict: 'clean' as const,
   }));
-  return [...broken, ...kept];
+  const unseen = unjudgedHistories.map(({ title, history }) => ({
+    ...{ row: 'planted: seen by Porcupine alone', title, events: history.events, expectations: [] },
+    verdict: 'unseen' as const,
+  }));
+  return [...broken, ...kept, ...unseen];
 }
 
 /** Those of the differential test of `@locks/history`: of each seed one, on a lock of its own. */

@@ -75,42 +75,42 @@ function compare(history: JudgedHistory, verdicts: readonly PorcupineVerdict[]):
   const { row, title, events, expectations, verdict } = history;
   const { violations } = checkHistory(events, ...expectations);
   const byLock = groupsOf(violations, ({ resource }) => resource);
-  const unseen = [...byLock.keys()].filter((lock) => verdicts.every((one) => one.lock !== lock));
-  if (unseen.length > 0 || (verdicts.length === 0 && events.length > 0))
+  for (const one of verdicts) {
+    const own = byLock.get(one.lock) ?? [];
+    byLock.delete(one.lock);
+    count(row, one, own);
+    const ofOwn = own.length > 0 ? 'broken' : 'clean';
+    const ofPorcupine = { Illegal: 'broken', Ok: 'clean', Unknown: 'undecided' }[one.result];
+    const must = verdict ?? ofOwn;
+    if (
+      must === 'unseen'
+        ? ofOwn === 'clean' && ofPorcupine === 'broken'
+        : ofOwn === must && ofPorcupine === must
+    )
+      continue;
+    const sentences = own.map(({ kind, sentence }) => ` ${kind}: ${sentence}`).join('');
     problems.push(
-      `${row}, ${title}: Porcupine judged ${verdicts.length} locks, and none of ${unseen.join()}`,
-    );
-  for (const one of verdicts) count(row, one, byLock.get(one.lock) ?? []);
-  for (const { lock, result, model } of verdicts) {
-    const own = byLock.get(lock) ?? [];
-    const isBroken = own.length > 0;
-    const isAsExpected = verdict === undefined || isBroken === (verdict === 'broken');
-    if (result === (isBroken ? 'Illegal' : 'Ok') && isAsExpected) continue;
-    const says = own.map(({ kind, sentence }) => `${kind}: ${sentence}`).join('; ');
-    problems.push(
-      `${row}, ${title}, ${lock}: @locks/history says ${says || 'clean'}; Porcupine ${result}, ${model}`,
+      `${row}, ${title}, ${one.lock}: for @locks/history ${ofOwn}${sentences}; for Porcupine ${ofPorcupine}, as a ${one.model}`,
     );
   }
+  if (byLock.size > 0 || (verdicts.length === 0 && events.length > 0))
+    problems.push(`${row}, ${title}: Porcupine did not judge ${[...byLock.keys()].join(', ') || 'it'}`);
 }
 
-function count(
-  name: string,
-  { calls, result, model }: PorcupineVerdict,
-  own: readonly HistoryViolation[],
-): void {
+function count(name: string, one: PorcupineVerdict, own: readonly HistoryViolation[]): void {
   const row = rows.get(name) ?? { locks: 0, calls: 0, broken: 0, kinds: new Set(), models: new Set() };
   rows.set(name, row);
   row.locks += 1;
-  row.calls += calls;
+  row.calls += one.calls;
   if (own.length > 0) row.broken += 1;
   for (const { kind } of own) row.kinds.add(kind);
-  if (result !== 'Ok') row.models.add(model);
+  if (one.result !== 'Ok') row.models.add(one.model);
 }
 
 function tableOfRows(): string[] {
   const sorted = [...rows].sort(([one], [other]) => one.localeCompare(other));
   return markdownTable(
-    ['history', 'locks', 'calls', 'broken', '@locks/history', 'refused by Porcupine as a'],
+    ['history', 'locks', 'calls', 'broken', '@locks/history', 'Porcupine refuses it as a'],
     sorted.map(([name, { locks, calls, broken, kinds, models }]) => [
       ...[name, String(locks), String(calls), String(broken)],
       ...[kinds, models].map((names) => cellOf([...names].sort())),
@@ -125,6 +125,10 @@ function cellOf(names: readonly string[]): string {
 
 function groupsOf<T>(all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
-  for (const one of all) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  for (const one of all) {
+    const group = groups.get(keyOf(one));
+    if (group === undefined) groups.set(keyOf(one), [one]);
+    else group.push(one);
+  }
   return groups;
 }

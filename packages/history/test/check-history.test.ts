@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkHistory } from '../src/index.ts';
 import { Planted } from './planted.ts';
-import { brokenHistories, keptHistories } from './planted-histories.ts';
+import { brokenHistories, keptHistories, unjudgedHistories } from './planted-histories.ts';
 
 describe('checkHistory', () => {
   it.each(brokenHistories)('finds $title', ({ history, expectations = [], kinds, says, concerns }) => {
@@ -19,6 +19,10 @@ describe('checkHistory', () => {
     expect(verdict.violations).toEqual([]);
     expect(verdict.longestIdleMs).toBeGreaterThanOrEqual(idleMs);
     expect(verdict.operations).toBe(history.events.filter(({ type }) => type === 'invoke').length);
+  });
+
+  it.each(unjudgedHistories)('does not see $title', ({ history }) => {
+    expect(checkHistory(history.events).violations).toEqual([]);
   });
 
   it('tells resources apart', () => {

@@ -283,3 +283,23 @@ export const keptHistories: readonly (PlantedHistory & { readonly idleMs?: numbe
       .acquire('d', 'w', 2),
   },
 ];
+
+/** What a lock must not do, and `checkHistory()` does not see: docs/histories.md. */
+export const unjudgedHistories: readonly PlantedHistory[] = [
+  {
+    title: 'a grant while another held, which was over before its holder saw it',
+    history: new Planted()
+      .acquire('a', 'x', 1, 1)
+      .acquire('b', 'y', 3, 2)
+      .loss('b', 'y', 4, 2.5)
+      .release('a', 'x', 5),
+  },
+  {
+    title: 'a grant while another held, which was released before it was answered',
+    history: new Planted()
+      .acquire('a', 'x', 1, 1)
+      .acquire('b', 'y', 3, 2)
+      .release('b', 'y', 2.625)
+      .release('a', 'x', 5),
+  },
+];
