@@ -74,9 +74,7 @@ function select(wanted: readonly string[]): readonly Step[] | undefined {
   const matches = (name: string, step: Step) => step.name === name || step.name.startsWith(`${name}:`);
   const unknown = wanted.filter((name) => name !== 'build' && !steps.some((step) => matches(name, step)));
   if (unknown.length > 0) {
-    const options = unknown.some((name) => Object.hasOwn(plans, name))
-      ? ', and an option stands alone'
-      : '';
+    const options = unknown.some((name) => Object.hasOwn(plans, name)) ? ', and an option stands alone' : '';
     console.error(`no such step: ${unknown.join(', ')}; \`npm test -- --list\` shows all${options}`);
     process.exitCode = 2;
     return undefined;

@@ -140,7 +140,9 @@ function packagesToPack(args) {
  * @param {string | undefined} backend for example `postgres-lease`, of the package `postgres`
  */
 function packagesOfDemo(backend = '') {
-  const ofBackend = readdirSync(join(root, 'packages')).filter((name) => `${backend}-`.startsWith(`${name}-`));
+  const ofBackend = readdirSync(join(root, 'packages')).filter((name) =>
+    `${backend}-`.startsWith(`${name}-`),
+  );
   return ['sqlite', 'memory', 'once', 'leader', ...ofBackend].map((name) => `@locks/${name}`);
 }
 
