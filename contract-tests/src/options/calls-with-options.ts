@@ -481,6 +481,8 @@ export const notOptions: Readonly<Record<string, string>> = {
   'WebLocks.request(options)': 'Web IDL: what a dictionary does not know is ignored',
   '@locks/core/backend: areInConflict(one)': 'a mode',
   '@locks/core/backend: areInConflict(other)': 'a mode',
+  '@locks/core/backend: grantFault(capabilities)': 'what a backend declares',
+  '@locks/core/backend: grantFault(grant)': 'what a backend granted',
   'NetworkFaults.addLatency(scope)': 'what Proxy.latency() calls',
   'NetworkFaults.addBlackhole(scope)': 'what Proxy.blackhole() calls',
   'NetworkFaults.addStall(scope)': 'what Proxy.stall() calls',

@@ -9,7 +9,7 @@ import type { BackendCapabilities, Grant } from './types.ts';
 export function grantFault(
   grant: Grant,
   acquisitionId: string,
-  { fencing }: BackendCapabilities,
+  capabilities: BackendCapabilities,
   now: number,
 ): string | undefined {
   const granted = (grant as Partial<Grant> | null | undefined)?.request?.acquisitionId;
@@ -20,7 +20,7 @@ export function grantFault(
   }
   // Most likely counted on another clock than core's: such a lease would never end.
   if (countedFrom > now) return 'it granted from a moment that is still to come';
-  if (fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
+  if (capabilities.fencing !== 'none' && typeof grant.fencingToken !== 'bigint') {
     return 'it promised a fencing token and granted without one';
   }
   return undefined;
