@@ -46,7 +46,7 @@ export const plantings: Readonly<Record<string, Planting>> = {
   ),
   'a grant without a token': inAHold((events, { granted }) =>
     events.map((event) => {
-      const { token, ...rest } = event;
+      const { token: _, ...rest } = event;
       return event === granted ? rest : event;
     }),
   ),
