@@ -131,7 +131,7 @@ export class HoldRenewer {
         ? await this.#judge(hold, this.#ask(lease), termOf(response))
         : await this.#move(acquisition, hold, decodeEntry(kv), ttlMs, call);
       if (renewalStatus?.status === 'lost') return await this.#lost(grant, acquisition, call);
-      if (renewalStatus !== undefined) return renewalStatus;
+      if (renewalStatus !== undefined) return countedFor(ttlMs, renewalStatus);
     }
     const error = new ChangedMeanwhileError('the hold changed each time it was to be renewed');
     return { status: 'unknown', error };
@@ -223,6 +223,12 @@ export class HoldRenewer {
 
 function orError(renewal: Promise<KeepAliveReply>): Promise<KeepAliveReply | Error> {
   return renewal.catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))));
+}
+
+/** A renewal counts for no more than it asked for, also where the lease of a longer one stands in the store (docs/spec.md §1.7). */
+function countedFor(ttlMs: number, status: RenewalStatus): RenewalStatus {
+  if (status.status !== 'held' || status.validForMs === undefined) return status;
+  return { ...status, validForMs: Math.min(status.validForMs, ttlMs) };
 }
 
 function isFor({ wantedSeconds }: EtcdLease, ttlMs: number): boolean {
