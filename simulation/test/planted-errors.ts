@@ -459,6 +459,78 @@ const inRecords = [
   ]),
 ];
 
+/** The first ones are errors of the track record. */
+const inEtcd: readonly PlantedError[] = [
+  ...errorsIn('etcd', 'etcd/src/attempts.ts', [
+    '[putHold(acquisition, lease, rank)]',
+    '[putHold(acquisition, lease)]',
+    'those who are granted together get one token',
+    51,
+  ]),
+  ...errorsIn('etcd', 'etcd/src/lease-validity.ts', [
+    'return renewed.raftTerm >= raftTerm;',
+    'return true;',
+    'a leader that was replaced is believed',
+    350,
+  ]),
+  ...errorsIn('etcd', 'etcd/src/waiter-sessions.ts', [
+    '        () => {\n          // The session may live',
+    '        () => {\n          this.#lost(session);\n          // The session may live',
+    'waiters lose their session while no server answers',
+    204,
+  ]),
+  ...errorsIn('etcd', 'etcd/src/hold-renewer.ts', [
+    'if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {',
+    'if (!response.succeeded) {',
+    'a renewal that was sent twice ends the lease to which it has moved its hold',
+    46,
+  ]),
+  ...errorsIn(
+    'etcd',
+    'etcd/src/holdings.ts',
+    [
+      'hasUnansweredWrite && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,',
+      'undefined,',
+      'the lease of an attempt without an answer outlives its abandon',
+      377,
+    ],
+    [
+      '...(isQueuing ? [this.#sessions.refuseUnanswered(session)] : [])',
+      '',
+      'a late request queues whoever gave up',
+      22,
+    ],
+  ),
+  ...errorsIn(
+    'etcd',
+    'etcd/src/txn-branches.ts',
+    [
+      'return [asBefore, absent(after), absent(stealMark)];',
+      'return [asBefore, absent(after)];',
+      'a waiter overlooks a steal',
+      12,
+    ],
+    [
+      'nothingBefore(range, position.createRevision), onlyWaiters(range)];',
+      'onlyWaiters(range)];',
+      'a waiter overtakes those ahead of it',
+      168,
+    ],
+    [
+      'nothingBefore(range, position.createRevision), onlyWaiters(range)];',
+      'nothingBefore(range, position.createRevision)];',
+      'a waiter overlooks holds that were granted behind it',
+      429,
+    ],
+  ),
+  ...errorsIn('etcd', 'etcd/src/lease-validity.ts', [
+    'call.now() - leases.ageOf(lease), ttlSeconds',
+    'call.now(), ttlSeconds',
+    'a lease that is used again counts from its use',
+    262,
+  ]),
+];
+
 const inTransfers: readonly PlantedError[] = [
   ...errorsIn('rules', 'core/src/manager-core.ts', [
     'lease.released = true;\n    this.drop(lease);\n    this.#underWay += 1;\n    const conclude',
@@ -486,5 +558,6 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inCohorts,
   ...inMysql,
   ...inRecords,
+  ...inEtcd,
   ...inTransfers,
 ];

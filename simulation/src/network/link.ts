@@ -1,6 +1,7 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
+import { LinkStream } from './link-stream.ts';
 
 /** What a network does to requests. Rates are probabilities, from 0 to 1. */
 export interface NetworkOptions {
@@ -42,6 +43,8 @@ export interface StoreNode {
   readonly name: string;
   /** It refuses connections, and keeps its data. */
   readonly isAway: boolean;
+  /** It answers nothing before this true time, and then everything that has come. */
+  readonly standsStillUntil?: number;
 }
 
 /** One connection of a client: what is sent on it later does not arrive earlier. */
@@ -80,6 +83,7 @@ export class Link {
   #reconnects = 0;
   /** Fails the requests under way. */
   readonly #underWay = new Set<() => void>();
+  readonly #streams = new Set<LinkStream>();
   /** Called when the first copy of a request is executed after the second. */
   onLateCopy: (what: string) => void = () => {};
   /** Called when the connection breaks. */
@@ -125,6 +129,8 @@ export class Link {
   reset(): void {
     this.#reconnect();
     for (const fail of [...this.#underWay]) fail();
+    for (const stream of this.#streams) stream.reset();
+    this.#streams.clear();
     this.onReset();
   }
 
@@ -167,7 +173,7 @@ export class Link {
       };
       let hasSecond = false;
       const sends = (arrival: number, isLast: boolean, isResent: boolean, answering = connection): void => {
-        world.schedule(arrival, () => {
+        const arrive = (): void => {
           if (world.now < this.#requestsBlockedUntil) {
             if (isLast) getsNoAnswer('partition');
             return;
@@ -177,6 +183,8 @@ export class Link {
               settle(this.#replyTime(answering), () => reject(new ConnectionLost('connection refused')));
             return;
           }
+          const { standsStillUntil = 0 } = this.#store;
+          if (world.now < standsStillUntil) return void world.schedule(standsStillUntil, arrive);
           world.note(this.#store.name, () => `${this.#process.name}: ${what()}${isResent ? ' (again)' : ''}`);
           let outcome: () => void;
           try {
@@ -194,7 +202,8 @@ export class Link {
           if (random.chance(lostReplies)) return getsNoAnswer('lost reply');
           const replyAt = this.#replyTime(answering);
           settle(replyAt, outcome);
-        });
+        };
+        world.schedule(arrival, arrive);
       };
       this.#underWay.add(breaks);
       if (random.chance(lostRequests)) return getsNoAnswer('lost request');
@@ -220,6 +229,34 @@ export class Link {
     }
     const arrival = this.#replyTime(this.#connections.messages);
     this.#process.deliver(arrival, receive);
+  }
+
+  /**
+   * Opens a stream of messages in both directions.
+   *
+   * @param broken - called when the process finds that the stream is broken
+   */
+  openStream(broken: () => void): LinkStream {
+    const stream = new LinkStream(
+      {
+        world: this.#world,
+        process: this.#process,
+        store: this.#store,
+        random: this.#random,
+        rates: () => this.#options,
+        delay: () => this.#delay(),
+        isBlocked: (direction) =>
+          this.#world.now <
+          (direction === 'requests' ? this.#requestsBlockedUntil : this.#repliesBlockedUntil),
+      },
+      () => {
+        this.#streams.delete(stream);
+        broken();
+      },
+    );
+    for (const other of this.#streams) if (!other.isOpen) this.#streams.delete(other);
+    this.#streams.add(stream);
+    return stream;
   }
 
   /** From here on the client uses new connections. What is under way on those of before may arrive later, or never. */

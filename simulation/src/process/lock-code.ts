@@ -7,6 +7,7 @@ import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
 import type * as transfer from '@locks/core/transfer';
+import type * as etcd from '@locks/etcd';
 import type * as quorum from '@locks/quorum';
 import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
@@ -26,6 +27,7 @@ export interface LoadedLocks {
   readonly quorumBackend: typeof quorum.quorumBackend;
   readonly transfer: typeof transfer.transfer;
   readonly adopt: typeof transfer.adopt;
+  readonly etcdBackend: typeof etcd.etcdBackend;
   readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
@@ -53,6 +55,7 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
   record: `${CORE} export { createRecordBackend } from '@locks/record-protocol';
     export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
+  etcd: `${CORE} export { etcdBackend } from '@locks/etcd';`,
 };
 const PARAMETERS = [
   'module',
@@ -188,7 +191,7 @@ async function bundle(entry: string, changes: readonly SourceChange[]): Promise<
     platform: 'node',
     logLevel: 'silent',
     target: 'node24',
-    external: ['mysql2'],
+    external: ['mysql2', 'etcd3'],
     plugins: [sources(changes)],
   });
   return outputFiles[0]?.text ?? '';

@@ -55,8 +55,9 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
       createHash,
       randomFillSync,
     },
-    // A pool is given to the adapter: it makes none.
+    // A pool or a client is given to the adapter: it makes none.
     mysql2: {},
+    etcd3: {},
     'node:os': { hostname: () => current().name },
   };
 }

@@ -3,6 +3,7 @@ import type { World } from '../kernel/world.ts';
 import type { LoadedLocks, LockCode } from '../process/lock-code.ts';
 import { SimulatedProcess } from '../process/simulated-process.ts';
 import type { Plan } from '../workload/plan.ts';
+import { NetworkedEtcd } from './networked-etcd.ts';
 import { NetworkedMysql } from './networked-mysql.ts';
 import { NetworkedRecord } from './networked-record.ts';
 import { NetworkedRedis } from './networked-redis.ts';
@@ -15,6 +16,7 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   const { lua } = code;
   if (plan.backend === 'mysql')
     return plan.storeDrifts.map((drift) => new NetworkedMysql(world, plan, drift));
+  if (plan.backend === 'etcd') return plan.storeDrifts.map((drift) => new NetworkedEtcd(world, plan, drift));
   const { record } = plan;
   if (record !== undefined)
     return plan.storeDrifts.map((drift) => new NetworkedRecord(world, plan, record, drift));

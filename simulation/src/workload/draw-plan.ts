@@ -29,7 +29,11 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   redis: ['restart', 'restart', 'failover', 'slot migration', 'eviction', 'script flush'],
   mysql: ['restart', 'failover', 'collisions', 'read-only'],
   record: ['restart', 'collisions', 'read-only'],
+  etcd: ['restart', 'election', 'election', 'stand still', 'compaction', 'streams end'],
 };
+
+/** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
+const STRETCH_OF_ETCD = 4;
 
 /**
  * Draws a run from a seed.
@@ -69,6 +73,47 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 }
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
+  const plan = drawAnyPlan(backend, seed);
+  return backend === 'etcd' ? inSeconds(plan) : plan;
+}
+
+/** The same run with leases of whole seconds, and with faults that last as long beside them. */
+function inSeconds(plan: Plan): Plan {
+  const random = new SeededRandom(plan.seed).fork(8);
+  const longer = <T extends object>(fault: T): T => {
+    // Ends and heartbeats are in seconds too: no length comes again and again.
+    const stretch = 1 + random.next() * (STRETCH_OF_ETCD - 1);
+    const stretched = Object.entries(fault).map(([name, value]: [string, unknown]) => {
+      const isTime =
+        typeof value === 'number' && (name === 'at' || (/(^m|M)s$/.test(name) && Math.abs(value) < 10_000));
+      return [name, isTime ? value * (name === 'at' ? STRETCH_OF_ETCD : stretch) : value];
+    });
+    return Object.fromEntries(stretched) as T;
+  };
+  const processes = plan.processes.map((process) => ({
+    ...process,
+    clients: process.clients.map((client) => ({
+      ...client,
+      operations: client.operations.map(ofSeconds),
+    })),
+  }));
+  return {
+    ...plan,
+    processes,
+    faults: plan.faults.map(longer),
+    storeFaults: plan.storeFaults.map(longer),
+    faultsEndAt: plan.faultsEndAt * STRETCH_OF_ETCD,
+  };
+}
+
+/** An even number of seconds, since some holders renew for half of it, and a hold in proportion where it goes by the ttl. */
+function ofSeconds(operation: OperationPlan): OperationPlan {
+  const { ttlMs, holdMs } = operation;
+  const ttl = ttlMs > 1_000 ? 2 * ttlMs : ttlMs > 200 ? 4_000 : 2_000;
+  return { ...operation, ttlMs: ttl, holdMs: holdMs > 20 ? Math.round((holdMs * ttl) / ttlMs) : holdMs };
+}
+
+function drawAnyPlan(backend: BackendKind, seed: number): Plan {
   const random = new SeededRandom(seed);
   const theme = drawTheme(random, backend);
   const emphasis = { ...drawEmphasis(random), ...theme?.emphasis };
@@ -123,10 +168,14 @@ function drawCohort(random: SeededRandom, backend: BackendKind): CohortPlan | un
 /** What holds for all networks of a backend holds for those of a theme. */
 function networkOf(theme: Theme | undefined, backend: BackendKind): Partial<NetworkOptions> {
   if (theme?.network === undefined) return {};
-  // mysql2 sends nothing again: the adapter does.
-  if (backend === 'mysql') return { ...theme.network, resent: 0 };
+  if (sendsAgainItself(backend)) return { ...theme.network, resent: 0 };
   // A client of Redis has one connection for its commands.
   return backend === 'redis' ? { ...theme.network, ordered: true } : theme.network;
+}
+
+/** mysql2 sends nothing again: the adapter does. The simulated client of etcd sends again what failed. */
+function sendsAgainItself(backend: BackendKind): boolean {
+  return backend === 'mysql' || backend === 'etcd';
 }
 
 /** In a part of the runs the store itself has faults, in half of those of one kind. */
@@ -155,6 +204,14 @@ function drawStoreFaults(
         return { at, kind, ms: Math.min(random.pick([20, 300]), endAt - at) };
       case 'slot migration':
         return { at, kind, ms: Math.min(random.pick([50, 300, 1_000, 2_000]), endAt - at) };
+      case 'election':
+        return { at, kind, downMs, oldMs: random.pick([0, 20, 300, 2_000]) };
+      case 'stand still':
+        return { at, kind, ms: Math.min(random.pick([5, 100, 500, 1_500]), endAt - at) };
+      case 'compaction':
+        return { at, kind };
+      case 'streams end':
+        return { at, kind, compacts: random.chance(0.5) };
       case 'eviction':
       case 'script flush':
         return { at, kind };
@@ -243,8 +300,7 @@ function drawNetwork(random: SeededRandom, backend: BackendKind, isTidy: boolean
     slowMs: random.pick([20, 200, 1_500]),
     lostRequests: isSound ? 0 : rate(),
     lostReplies: isSound ? 0 : rate(),
-    // mysql2 sends nothing again: the adapter does.
-    resent: isSound || backend === 'mysql' ? 0 : rate(),
+    resent: isSound || sendsAgainItself(backend) ? 0 : rate(),
     lostPushes: losesMessages ? rate() * 4 : 0,
   };
 }

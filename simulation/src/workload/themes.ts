@@ -2,7 +2,7 @@ import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
 import type { Emphasis } from './emphasis.ts';
-import type { BackendKind, FaultPlan, Plan, StoreFaultPlan } from './plan.ts';
+import { BACKEND_KINDS, type BackendKind, type FaultPlan, type Plan, type StoreFaultPlan } from './plan.ts';
 
 /** What a run is made of where it has a theme; the rest is drawn as in every run. */
 export interface Theme {
@@ -33,7 +33,7 @@ export interface Theme {
   >;
 }
 
-const EVERY_BACKEND: readonly BackendKind[] = ['rules', 'quorum', 'redis', 'mysql', 'record'];
+const EVERY_BACKEND: readonly BackendKind[] = BACKEND_KINDS;
 const SOUND = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;
 const NO_FAULTS = { faultKinds: [], storeFaultKinds: [] } as const;
 /** Every lease is renewed and released. */
@@ -439,6 +439,99 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       network: SOUND,
       ...NO_FAULTS,
       record: { stale: own.pick([0.2, 0.6]), staleMs: own.pick([20, 200, 1_000]), failed: 0 },
+    };
+  },
+  // Another leader, while leases are granted and renewed: the one before knows the new ones not.
+  (random) => {
+    const own = random.fork(5);
+    return {
+      weight: 3,
+      backends: ['etcd'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: [],
+        manual: own.pick([0, 0.5]),
+        forgotten: 0,
+        operations: 5,
+        longHolds: 0.6,
+        ttlsMs: own.pick([[60], [60, 400]]),
+      },
+      network: SOUND,
+      faultKinds: own.pick([[], [], ['partition'], ['crash']]),
+      storeFaultKinds: ['election'],
+      plan: { looksAtLeases: own.chance(0.5) },
+    };
+  },
+  // The server cannot be reached for long, and some who wait give up meanwhile.
+  (random) => {
+    const own = random.fork(6);
+    return {
+      weight: 3,
+      backends: ['etcd'],
+      emphasis: {
+        ...KEPT,
+        permits: 0,
+        exclusive: 0.9,
+        together: 0,
+        clients: [2, 4],
+        operations: 4,
+        pauseMs: 60,
+        longHolds: own.pick([0.3, 0.7]),
+        aborts: 0.5,
+        abortWithinMs: own.pick([300, 3_000]),
+        ttlsMs: [60, 400],
+      },
+      network: own.pick([SOUND, { ...SOUND, lostReplies: 0.1 }]),
+      faultKinds: own.pick([['store away'], ['partition'], ['store away', 'partition'], ['pause']]),
+      storeFaultKinds: own.pick([[], ['restart'], ['stand still']]),
+      plan: { requestTimeoutMs: own.pick([400, 5_000]) },
+    };
+  },
+  // The waiters of one process hand over to each other while their checks are answered late.
+  (random) => {
+    const own = random.fork(7);
+    return {
+      weight: 3,
+      backends: ['etcd'],
+      emphasis: {
+        ...KEPT,
+        permits: own.pick([0, 0, 0.5]),
+        exclusive: own.pick([0.6, 1]),
+        together: own.pick([0, 0.25]),
+        clients: [3, 5],
+        operations: 6,
+        pauseMs: own.pick([5, 30]),
+        holdMs: own.pick([3, 40, 400]),
+        aborts: own.pick([0.1, 0.4]),
+        ttlsMs: [60],
+      },
+      network: {
+        ...SOUND,
+        ordered: own.chance(0.3),
+        slow: own.pick([0.1, 0.5]),
+        slowMs: own.pick([20, 200, 1_500]),
+      },
+      ...NO_FAULTS,
+    };
+  },
+  // Streams end, and what watches missed is compacted away.
+  (random) => {
+    const own = random.fork(8);
+    return {
+      weight: 2,
+      backends: ['etcd'],
+      emphasis: {
+        ...KEPT,
+        clients: [2, 3],
+        operations: 5,
+        longHolds: own.pick([0, 0.4]),
+        operatorKinds: own.pick([[], ['force-release', 'steal']]),
+        ttlsMs: [60, 400],
+      },
+      network: own.pick([SOUND, { ...SOUND, lostPushes: 0.1 }]),
+      faultKinds: own.pick([[], ['reset']]),
+      storeFaultKinds: ['streams end', 'streams end', 'compaction', 'restart'],
+      plan: { looksAtLeases: own.chance(0.5) },
     };
   },
   // A name is not used for so long that its record is deleted.

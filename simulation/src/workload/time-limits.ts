@@ -1,10 +1,12 @@
 import { BEAT_MS } from '../store/rules-backend.ts';
-import { hasEndsByTime, type Plan, triesAgain } from './plan.ts';
+import { type BackendKind, hasEndsByTime, type Plan, triesAgain } from './plan.ts';
 
 /** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
 const PROGRESS_MS = 8_000;
 /** How long `@locks/record-protocol` waits for an answer of a store of records, in milliseconds. */
 const RECORD_ANSWER_MS = 5_000;
+/** A stream of etcd that broke without a sign is found broken within this, twice over, in milliseconds. */
+const ETCD_MS = 2 * 13_000;
 /** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
 const IDLE_MS = 100;
 
@@ -17,7 +19,10 @@ export class TimeLimits {
   readonly clean: number;
   /** An attempt, its reply, the abandon and what goes before it on the same connection may each be slow. */
   readonly late: number;
-  /** A hand-off of Redis counts from the last request that found the waiter, while two thirds of its ttl are left. */
+  /**
+   * How much longer than its ttl a store keeps a lease. A hand-off of Redis counts from the last request that found the waiter, while two
+   * thirds of its ttl are left; a leader of etcd looks twice a second for leases that have ended.
+   */
   readonly uncounted: number;
   /** What an ended process may leave behind: a ttl, behind a message that was on its way for long. */
   readonly leftover: number;
@@ -38,12 +43,17 @@ export class TimeLimits {
     this.longestTtl = Math.max(100, ...operations.map(({ ttlMs }) => 2 * ttlMs));
     this.clean = 10 + 4 * latencyMs + 0.03 * this.longestTtl;
     this.late = slow > 0 ? 8 * slowMs : 0;
-    this.uncounted = backend === 'redis' && hasEndsByTime(plan) ? this.longestTtl / 3 : 0;
+    this.uncounted = hasEndsByTime(plan) ? this.#uncountedOf(backend) : 0;
     this.delay = 2 * slowMs + this.longestTtl + PROGRESS_MS;
     this.leftover = faultsEndAt + this.delay;
     this.progress = Math.max(0, ...operations.map(({ holdMs }) => holdMs)) + this.longestTtl + PROGRESS_MS;
     if (plan.record !== undefined) this.progress += RECORD_ANSWER_MS;
     this.idle = idleOf(plan);
+  }
+
+  #uncountedOf(backend: BackendKind): number {
+    if (backend === 'redis') return this.longestTtl / 3;
+    return backend === 'etcd' ? 500 : 0;
   }
 }
 
@@ -52,6 +62,8 @@ function idleOf(plan: Plan): number {
   // Those who count on a lease that is passed on wait for it so long, and then at the store.
   const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
   // MySQL cannot call, nor can some stores of records: each process asks.
+  // A server of etcd serves watches that start in the past ten times a second, and a lost stream is found at last by its ping.
+  if (backend === 'etcd') return promptMs + 300 + (network.lostPushes > 0 ? ETCD_MS : 0);
   if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * maxPollMs;
   if (network.lostPushes === 0) return promptMs;
   // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.
