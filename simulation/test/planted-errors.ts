@@ -461,9 +461,9 @@ const inRecords = [
 
 /** The first ones are errors of the track record. */
 const inEtcd: readonly PlantedError[] = [
-  ...errorsIn('etcd', 'etcd/src/attempts.ts', [
+  ...errorsIn('etcd', 'etcd/src/claims.ts', [
     '[putHold(acquisition, lease, rank)]',
-    '[putHold(acquisition, lease)]',
+    '[putHold(acquisition, lease, 0)]',
     'those who are granted together get one token',
     51,
   ]),
@@ -505,20 +505,20 @@ const inEtcd: readonly PlantedError[] = [
     'etcd',
     'etcd/src/txn-branches.ts',
     [
-      'return [asBefore, absent(after), absent(stealMark)];',
-      'return [asBefore, absent(after)];',
+      'return [asBefore, absent(basis.after), absent(stealMark)];',
+      'return [asBefore, absent(basis.after)];',
       'a waiter overlooks a steal',
       12,
     ],
     [
-      'nothingBefore(range, position.createRevision), onlyWaiters(range)];',
-      'onlyWaiters(range)];',
+      'return [...conditions, nothingBefore(range, position.createRevision)];',
+      'return conditions;',
       'a waiter overtakes those ahead of it',
       168,
     ],
     [
-      'nothingBefore(range, position.createRevision), onlyWaiters(range)];',
-      'nothingBefore(range, position.createRevision)];',
+      'return [onlyWaiters(range)];',
+      'return [];',
       'a waiter overlooks holds that were granted behind it',
       429,
     ],
