@@ -533,8 +533,8 @@ const inEtcd: readonly PlantedError[] = [
 
 const inTransfers: readonly PlantedError[] = [
   ...errorsIn('rules', 'core/src/manager-core.ts', [
-    'lease.released = true;\n    this.drop(lease);\n    this.#underWay += 1;\n    const conclude',
-    'this.#underWay += 1;\n    const conclude',
+    'lease.released = true;\n    this.drop(lease);\n    const conclude',
+    'const conclude',
     'a process goes on with what it has transferred',
   ]),
   ...errorsIn('rules', 'core/src/transfer/transfer.ts', [
