@@ -16,9 +16,9 @@ type call struct {
 	// isKnown: the call succeeded. isEnd: no user's release, but the end of a lease.
 	isKnown, isEnd bool
 	// isLate: it began after its holder had noted the loss. isRepeated: a release that succeeded later may tell of what this call did.
-	// isReentered: the hold has several acquires.
-	isLate, isRepeated, isReentered bool
-	from, to                        int64
+	// isReentered: the hold has several acquires. isForeign: another process acquired it.
+	isLate, isRepeated, isReentered, isForeign bool
+	from, to                                   int64
 }
 
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s,{}\[\]"]+`)
@@ -111,7 +111,7 @@ func narrow(calls []*call) {
 		holds[one.uid] = append(holds[one.uid], one)
 	}
 	for _, one := range calls {
-		isEnteredLater, isForeign := false, false
+		isEnteredLater := false
 		for _, other := range holds[one.uid] {
 			isOverLater := other.to > one.from
 			switch {
@@ -121,13 +121,11 @@ func narrow(calls []*call) {
 			case other.isKnown && other.f == ":acquire":
 				one.isReentered = one.isReentered || one.f == ":acquire"
 				isEnteredLater = isEnteredLater || isOverLater
-				isForeign = isForeign || one.f == ":acquire" && one.client != other.client
+				one.isForeign = one.isForeign || one.client != other.client
 			case other.isKnown:
 				one.isRepeated = one.isRepeated || isOverLater && one.client == other.client
 			}
 		}
-		// Nobody enters the hold of another process.
-		one.isRepeated = one.isRepeated && !isForeign
 		if !one.isKnown && !one.isEnd && (one.f == ":acquire" || !isEnteredLater) {
 			one.to = one.from
 		}

@@ -19,9 +19,6 @@ type verdict struct {
 	Result porcupine.CheckResult `json:"result"`
 }
 
-// limit of the search for a lock and a model.
-const limit = time.Minute
-
 func main() {
 	reentrant := flag.Bool("reentrant", false, "a hold may be entered again")
 	fenced := flag.Bool("fenced", false, "every hold has a token")
@@ -41,9 +38,10 @@ func judge(calls []*call, reentrant, fenced bool) (name string, result porcupine
 	operations := make([]porcupine.Operation, len(calls))
 	for index, one := range calls {
 		operations[index] = porcupine.Operation{Input: one, Call: one.from, Return: one.to}
-		if one.kind == ":permit" {
+		switch one.kind {
+		case ":permit":
 			kind = "permits"
-		} else if one.kind == ":shared" {
+		case ":shared":
 			kind = "readers-writer lock"
 		}
 	}
@@ -57,7 +55,7 @@ func judge(calls []*call, reentrant, fenced bool) (name string, result porcupine
 		{name: "fenced " + kind, reentrant: reentrant, owners: true, tokens: true, required: fenced},
 	}
 	for _, one := range append(models[2:], models...) {
-		name, result = one.name, porcupine.CheckOperationsTimeout(one.porcupine(), operations, limit)
+		name, result = one.name, porcupine.CheckOperationsTimeout(one.porcupine(), operations, time.Minute)
 		if one.tokens == (result == porcupine.Ok) {
 			break
 		}

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"maps"
-	"strings"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -44,9 +44,7 @@ type state struct {
 
 func (m model) porcupine() porcupine.Model {
 	return porcupine.Model{
-		Init: func() any {
-			return state{map[string]hold{}, map[mode]string{}, map[owner]int64{}, map[string]bool{}}
-		},
+		Init: func() any { return state{map[string]hold{}, map[mode]string{}, map[owner]int64{}, map[string]bool{}} },
 		Step: func(before, input, _ any) (bool, any) { return m.step(before.(state), input.(*call)) },
 		Equal: func(a, b any) bool {
 			one, other := a.(state), b.(state)
@@ -112,11 +110,9 @@ func excludes(one, other mode) bool {
 	return one.kind != other.kind || one.kind == ":exclusive"
 }
 
+// isHigher compares numbers of any length.
 func isHigher(one, other string) bool {
-	if len(one) != len(other) {
-		return len(one) > len(other)
-	}
-	return strings.Compare(one, other) > 0
+	return cmp.Or(cmp.Compare(len(one), len(other)), cmp.Compare(one, other)) > 0
 }
 
 func (s state) with(uid string, one hold) state {
@@ -143,8 +139,9 @@ func (s state) leaving(c *call, held hold, entries int64) state {
 	return s
 }
 
+// echoing permits as many releases more. A call of a process that is not the owner permits none.
 func (s state) echoing(c *call, more int64) state {
-	if more > 0 && !c.isRepeated {
+	if more > 0 && (!c.isRepeated || c.isForeign) {
 		return s
 	}
 	s.echoes = maps.Clone(s.echoes)

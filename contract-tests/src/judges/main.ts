@@ -20,7 +20,7 @@ import { buildPorcupine, judgeByPorcupine, type PorcupineVerdict } from './porcu
 const RANDOM = 20_000;
 /** A backend, a nemesis, and for how many seconds. */
 const RECORDED = [
-  ['sqlite', 'pause', 3],
+  ['sqlite', 'pause', 5],
   ['sqlite', 'kill', 3],
   ['redis-ioredis', 'pause', 3],
   ['redis-ioredis', 'kill', 3],
