@@ -133,6 +133,14 @@ export const brokenHistories: readonly PlantedViolation[] = [
     concerns: ['a acquire 1', 'a acquire 3'],
   },
   {
+    title: 'an acquisition id that holds again, without a token',
+    history: new Planted().acquire('a', 'x', 1).release('a', 'x', 2).acquire('a', 'x', 3),
+    expectations: ['reentrant'],
+    kinds: ['reuse'],
+    says: /was granted at 2\.500 ms after its hold had ended/,
+    concerns: ['a acquire 1', 'a acquire 3'],
+  },
+  {
     title: 'an acquisition that is granted again after its loss',
     history: new Planted().acquire('a', 'x', 1, 1).loss('a', 'x', 2).acquire('a', 'x', 3, 1),
     expectations: ['reentrant'],
