@@ -68,6 +68,7 @@ const GROUPS: readonly Group[] = [
       'docs/sizing.md',
       'docs/telemetry.md',
       'docs/support.md',
+      'docs/threat-model.md',
       'docs/histories.md',
     ],
   },
