@@ -85,7 +85,7 @@ const GROUPS: readonly Group[] = [
       'docs/track-record.md',
       'docs/simulation.md',
     ],
-    rest: /^docs\/[^/]+\.md$/,
+    rest: /^docs\/(reports\/)?[^/]+\.md$/,
   },
   {
     text: 'Contribute',

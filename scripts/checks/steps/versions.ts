@@ -10,7 +10,11 @@ import { type Supported, supportedVersions, wrongMentions } from '../supported-v
 const SUPPORT = 'docs/support.md';
 const DOCUMENTS = ['*.md', 'docs/**/*.md', 'packages/*/README.md'];
 /** Pages of what once was, of other makers' products, and written by programs. */
-const OTHERS = [SUPPORT, 'docs/{compatibility,hosted-stores,track-record}.md', 'docs/{adr,generated}/**'];
+const OTHERS = [
+  SUPPORT,
+  'docs/{compatibility,hosted-stores,track-record}.md',
+  'docs/{adr,generated,reports}/**',
+];
 
 /** The names that `locks doctor` and the kept results give to servers. */
 const SERVERS: Readonly<Record<string, string>> = {
