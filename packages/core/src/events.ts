@@ -1,3 +1,4 @@
+import { shownId } from './acquire/acquisition-id.ts';
 import {
   channel,
   subscribe,
@@ -165,7 +166,8 @@ export function identityOf(
   { resource, acquisitionId, label, mode }: AcquireRequest,
   backend: string,
 ): LockEvent {
-  return { name: resource, backend, acquisitionId, label, mode };
+  // Whoever listens may read the id, and must not be able to adopt by it (docs/spec.md §19.2).
+  return { name: resource, backend, acquisitionId: shownId(acquisitionId), label, mode };
 }
 
 export function publish<Name extends keyof LockEvents>(name: Name, message: LockEvents[Name]): void {

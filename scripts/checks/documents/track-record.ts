@@ -9,6 +9,7 @@ const FINDERS: readonly (readonly [start: RegExp, name: string])[] = [
   [/^(\(?suite\)?|random steps of the suite)/, 'the [conformance suite](compatibility.md)'],
   [/^\(?unit test\)?/, 'unit tests'],
   [/^review/, 'reviews'],
+  [/^another judge/, '[another judge](histories.md#another-judge)'],
   [/^benchmark/, 'benchmarks'],
   [/^(load|random faults|repetition)$/, 'load, random faults and repeated tests'],
   [/^not recorded$/, 'not recorded'],

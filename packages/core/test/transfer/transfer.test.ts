@@ -121,6 +121,17 @@ test('a transfer that the store does not answer gives no ticket: the lease is ov
   }
 });
 
+test('an abandon that fails after a transfer shows nobody the secret of the ticket', async () => {
+  const failed = listenTo('locks:abandon-failed');
+  const away = () => Promise.reject(new Error('away'));
+  const backend = thenAttempts(away, { releaseBudgetMs: 100, abandon: away });
+  const lease = await locksOn(backend, { ttlMs: 30_000 }).lock('a').acquire();
+  expect(await rejectionOf(transfer(lease))).toBe('LOCK_BACKEND');
+  await expect.poll(() => failed.length).toBe(2);
+  const shown = { acquisitionId: lease.acquisitionId };
+  expect(failed).toMatchObject([shown, shown]);
+});
+
 test('a transfer whose reply was lost is sent again, and gives its ticket', async () => {
   const asked: AcquireRequest[] = [];
   const backend = thenAttempts(async (request, _enqueue, call) => {
