@@ -18,7 +18,11 @@ export class OpenedConnections {
     this.#closes.delete(close);
   }
 
-  /** Waits until a connection listens. One that fails to is closed. */
+  /**
+   * Waits until a connection listens. One that fails to is closed.
+   *
+   * @throws what `ready` rejects with
+   */
   async whenReady({ ready, close }: Opened): Promise<void> {
     this.#closes.add(close);
     try {

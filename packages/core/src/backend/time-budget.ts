@@ -86,6 +86,7 @@ export class BudgetTimer {
     this.#timer?.unref();
   }
 
+  /** Ends the timer: `action` is not called any more. */
   clear(): void {
     this.#isCleared = true;
     clearTimeout(this.#timer);
