@@ -4,7 +4,7 @@ import { readReference } from '../src/reference/read-reference.ts';
 import { silentThrows } from '../src/reference/silent-throws.ts';
 import { undocumented } from '../src/reference/undocumented.ts';
 
-it('every public symbol and member of the packages has a sentence, options have defaults and units, and what fails says with what', async () => {
+it('every public symbol, method and option of the packages has a sentence, options have defaults and units, and what fails says with what', async () => {
   const { project } = await readReference();
   expect(project.children?.length).toBeGreaterThan(20);
   expect(undocumented(project)).toEqual([]);

@@ -61,7 +61,6 @@ export interface PingOptions {
  * `P` is `never` where the backend has no permits, so that `semaphore()` does not compile.
  */
 export interface LockManager<L extends BaseLease = Lease, P extends number = number> extends AsyncDisposable {
-  /** The promises of the backend. */
   readonly capabilities: BackendCapabilities;
   /**
    * The exclusive lock on a name. Sends nothing: `run`, `acquire` or `tryAcquire` of the lock does.

@@ -33,7 +33,6 @@ export type LockErrorCode =
 
 /** The details of a new {@link LockError}, besides code and message. */
 export interface LockErrorDetails {
-  /** The name of the lock. */
   readonly lockName?: string | undefined;
   /** The `name` of the backend. */
   readonly backend?: string | undefined;

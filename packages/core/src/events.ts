@@ -10,7 +10,6 @@ import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/typ
 
 /** The fields of every event but `locks:fence-rejected` and `locks:slot-ahead`. Times are milliseconds. */
 export interface LockEvent {
-  /** The name of the lock. */
   readonly name: string;
   /** The `name` of the backend. */
   readonly backend: string;
@@ -115,7 +114,6 @@ export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
   readonly fencingToken?: bigint | undefined;
   /** The lease, on `locks:acquire`; `undefined` where `tryAcquire` found the lock busy. */
   readonly result?: unknown;
-  /** The error of the call. */
   readonly error?: unknown;
   /** Set by a subscriber of `start`: the call runs inside it, for example in the context of a span. */
   enter?: (<T>(call: () => T) => T) | undefined;

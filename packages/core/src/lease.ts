@@ -7,7 +7,6 @@ import type { BackendCapabilities, LockMode } from './backend/types.ts';
  * throws a `SuppressedError`: its `error` is the loss, its `suppressed` the error of the block.
  */
 export interface BaseLease extends AsyncDisposable {
-  /** The name of the resource. */
   readonly name: string;
   /** Exclusive, shared, or with permits. */
   readonly mode: LockMode;

@@ -33,7 +33,6 @@ import { enclosingScope } from './scope/context.ts';
  * ```
  */
 export interface Lock<L extends BaseLease = Lease> {
-  /** The name of the lock. */
   readonly name: string;
   /** Exclusive, shared, or with permits. */
   readonly mode: LockMode;

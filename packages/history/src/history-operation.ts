@@ -8,7 +8,6 @@ export interface HistoryOperation {
   readonly process: string;
   /** The number of the call in its process. */
   readonly id: number;
-  /** The name of the lock. */
   readonly resource: string;
   /** The id of the acquisition; `undefined` for an acquire that did not succeed, and had not named it. */
   readonly acquisitionId: string | undefined;

@@ -15,9 +15,7 @@ export interface RecordableLease {
 
 /** A hold that a recorder wrote down. */
 export interface RecordedHold<T> {
-  /** The result of the acquire. */
   readonly lease: T;
-  /** The name of the lock. */
   readonly resource: string;
   /** The id of the acquisition in the history. */
   readonly acquisitionId: string;

@@ -30,7 +30,6 @@ export type HistoryViolationKind =
 export interface HistoryViolation {
   /** The kind of the broken promise. */
   readonly kind: HistoryViolationKind;
-  /** The name of the lock. */
   readonly resource: string;
   /** The description of the violation, with processes, acquisitions, tokens and times; times count from the first event. */
   readonly sentence: string;

@@ -2,7 +2,6 @@ import { type BaseLease, isLockError, type Lease } from '@locks/core';
 
 /** The argument of a leader's work on any backend. {@link Leadership} has the token too, where there is one. */
 export interface BaseLeadership {
-  /** The name of the election. */
   readonly name: string;
   /**
    * The number of times that this call of `lead` has led, this time included: 1, 2, 3. It counts in this process only; the

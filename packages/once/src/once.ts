@@ -123,13 +123,11 @@ export interface OnceRun {
 export type OnceResult<T> =
   | {
       readonly status: 'running-elsewhere';
-      /** The slot of the call. */
       readonly slot: string;
     }
   | {
       /** The reason why the work did not run. */
       readonly status: 'done-before' | 'failed-before';
-      /** The slot of the call. */
       readonly slot: string;
       /** The entry of the work in the slot store. */
       readonly recorded: SlotEntry;
@@ -137,7 +135,6 @@ export type OnceResult<T> =
   | {
       /** The slot store has a later slot. */
       readonly status: 'slot-over';
-      /** The slot of the call. */
       readonly slot: string;
       /** The entry of the work in the slot store. */
       readonly recorded: SlotEntry;
@@ -150,11 +147,9 @@ export type OnceResult<T> =
   | {
       /** `ran`: the run was recorded. `overtaken`: it was not. */
       readonly status: 'ran' | 'overtaken';
-      /** The slot of the call. */
       readonly slot: string;
       /** The token of the lock under which the work ran. */
       readonly fencingToken: bigint;
-      /** The result of the work. */
       readonly value: T;
     };
 

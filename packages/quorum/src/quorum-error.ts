@@ -2,7 +2,6 @@ import { type LockBackend, messageOf } from '@locks/core/backend';
 
 /** The failure of one node. */
 export interface NodeFailure {
-  /** The node. */
   readonly node: LockBackend;
   /** The error that the node's call rejected with. */
   readonly error: unknown;

@@ -22,7 +22,6 @@ export interface Snapshot {
 
 /** The write of one row over the version that it was decided on. */
 export interface RowWrite {
-  /** The resource. */
   readonly name: string;
   /** The new state, and the version of the row that it was decided on. */
   readonly decision: RowDecision;
@@ -73,7 +72,6 @@ export type RowTaken =
       readonly status: 'taken';
       /** The row, as far as the table knows it without reading it. */
       readonly row: LockRow;
-      /** The token of the hold. */
       readonly token: number;
       /** The time of the table's clock at which the row was so, or earlier. */
       readonly at: number;
@@ -108,7 +106,6 @@ export interface TablePace {
  * table of a {@link RecordStore} is made by this package; a store that does more in one request, as a database, implements it.
  */
 export interface LockTable {
-  /** The name of the backend. */
   readonly name: string;
   /** How often this table is asked. */
   readonly pace: TablePace;

@@ -23,7 +23,6 @@ export interface RecordSource {
 }
 
 interface Head {
-  /** The id of the write. */
   readonly write: number;
   /** The layout of the record and of its key: a process of another layout refuses what is asked of the name. */
   readonly layout: number;

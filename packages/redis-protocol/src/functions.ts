@@ -22,7 +22,6 @@ function functionOf(name: string): string {
 
 interface Registered {
   readonly script: Script;
-  /** The name of the function. */
   readonly name: string;
   /** The number of lines of the library before the script. */
   readonly before: number;

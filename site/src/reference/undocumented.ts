@@ -33,8 +33,8 @@ const IMPLEMENTED_BY_USERS = /^(LockBackend|SlotStore|TextStore|LocksModuleOptio
 const FOR_AUTHORS = /\/(backend|rules|conformance)(\/|$)|^@locks\/redis-protocol$/;
 
 /**
- * What the public interface does not say: a sentence for each symbol and member, the default and the unit of an option, and the errors of
- * everything that answers later. {@link silentThrows} looks for the errors of what answers at once.
+ * What the public interface does not say: a sentence for each symbol, method and option, the default and the unit of an option, and the errors
+ * of everything that answers later. {@link silentThrows} looks for the errors of what answers at once. Another member may be all in its name.
  */
 export function undocumented(project: ProjectReflection): string[] {
   return (project.children ?? []).flatMap((module) =>
@@ -42,7 +42,8 @@ export function undocumented(project: ProjectReflection): string[] {
       [
         ...(symbol.kindOf(SYMBOLS) && !hasSentence(symbol) ? [`${symbol.name} has no sentence`] : []),
         ...membersOf(symbol)
-          .filter((member) => !hasSentence(member) && !isOfError(symbol, member))
+          .filter((member) => member.kindOf(ReflectionKind.Method) || OPTIONS.test(symbol.name))
+          .filter((member) => !hasSentence(member))
           .map(({ name }) => `${symbol.name}.${name} has no sentence`),
         ...(OPTIONS.test(symbol.name) ? optionsOf(symbol) : []).flatMap((option) =>
           problemsOf(option).map((problem) => `${symbol.name}.${option.name} ${problem}`),
@@ -53,13 +54,10 @@ export function undocumented(project: ProjectReflection): string[] {
   );
 }
 
-/** Without constructors, of which the class says what they make, and members of one value, which says what they are. */
+/** Without members of one value, which says what they are. */
 function membersOf(symbol: DeclarationReflection): readonly DeclarationReflection[] {
   if (SHAPES_OF_CLIENTS.test(symbol.name)) return [];
-  return ownOf(symbol).filter(
-    (member) =>
-      !member.kindOf(ReflectionKind.Constructor) && member.type?.type !== 'literal' && !isAbsent(member),
-  );
+  return ownOf(symbol).filter((member) => member.type?.type !== 'literal' && !isAbsent(member));
 }
 
 /** `uri?: undefined`: what excludes the other members of a union. */
@@ -75,11 +73,6 @@ function ownOf(symbol: DeclarationReflection): readonly DeclarationReflection[] 
 function inType(type: SomeType | undefined): readonly DeclarationReflection[] {
   if (type?.type === 'reflection') return type.declaration.children ?? [];
   return type?.type === 'intersection' || type?.type === 'union' ? type.types.flatMap(inType) : [];
-}
-
-/** `name` of an error is what JavaScript says of all of them. */
-function isOfError(symbol: DeclarationReflection, { name }: DeclarationReflection): boolean {
-  return name === 'name' && /(Error|Violation)$/.test(symbol.name);
 }
 
 /** A function or method that gives a promise says with what it rejects, in one of its signatures, or that it never does. */

@@ -261,7 +261,6 @@ export interface Waiter {
 
 /** The holders and waiters of a lock. */
 export interface ResourceState {
-  /** The name of the lock. */
   readonly name: string;
   /** The holders; empty when the lock is free. */
   readonly holders: readonly Holder[];
@@ -277,7 +276,6 @@ export interface InspectOptions {
 
 /** A hold to renew, and for how many milliseconds. */
 export interface RenewItem {
-  /** The hold. */
   readonly grant: Grant;
   /** How long the hold is to last from now, in milliseconds. */
   readonly ttlMs: number;
@@ -292,7 +290,6 @@ export interface LockBackend<C extends BackendCapabilities = BackendCapabilities
   readonly spec: 'locks-backend/1';
   /** A short and stable name, for messages and reports: `redis-ioredis`. */
   readonly name: string;
-  /** The promises of the backend. */
   readonly capabilities: C;
   /** The clock of the locks, in place of core's own. Only for test doubles. */
   readonly clock?: Clock;

@@ -15,7 +15,6 @@ import type { HoldsNothingYet, Lock } from '../lock.ts';
  * ```
  */
 export interface ReadWriteLock<L extends BaseLease = Lease> {
-  /** The name of the lock. */
   readonly name: string;
   /** The lock of readers, shared. Inside a `write` lease it re-enters that lease by `within`. */
   readonly read: Lock<L> & HoldsNothingYet;

@@ -17,7 +17,6 @@ import { MAX_TTL_MS } from '../options.ts';
 export interface TransferTicket {
   /** The version of this format. */
   readonly version: 1;
-  /** The name of the lock. */
   readonly name: string;
   /** The id under which the store keeps the lease: that of the acquisition that held it, and a secret that nothing else shows. */
   readonly acquisitionId: string;
