@@ -17,8 +17,15 @@ export interface NotQueued {
   readonly status: 'not-queued';
 }
 
+/** The turn of an acquisition has come. */
+export interface Free {
+  readonly status: 'free';
+  /** The revision of its entry in the read that found this; `undefined` where its entry is a hold already. */
+  readonly asOf: number | undefined;
+}
+
 /** The status of an acquisition in the queue. */
-export type QueueStatus = { readonly status: 'free' } | Blocked | NotQueued;
+export type QueueStatus = Free | Blocked | NotQueued;
 
 /** The result of an attempt. */
 export type AttemptOutcome =

@@ -1,7 +1,7 @@
 import type { Call, Grant } from '@locks/core/backend';
 import type { ICompare } from 'etcd3';
 import type { Acquisition } from './acquisition.ts';
-import type { AttemptOutcome, Blocked, NotQueued, QueueStatus } from './attempt-outcome.ts';
+import type { AttemptOutcome, Blocked, Free, NotQueued, QueueStatus } from './attempt-outcome.ts';
 import { modifiedAt, read, when } from './conditions.ts';
 import { retryWhileChanging } from './etcd-errors.ts';
 import { type EtcdPort, SendCount } from './etcd-port.ts';
@@ -44,7 +44,7 @@ export class Claims {
       if (conditions === undefined) {
         const status = await this.#readStatus(acquisition, call);
         if (status.status !== 'free') return status;
-        known = { type: 'free' };
+        known = { type: 'free', asOf: status.asOf };
         return undefined;
       }
       const answer = await this.#send(acquisition, conditions, call);
@@ -55,7 +55,7 @@ export class Claims {
       this.#sessions.queued(acquisition, own);
       const turn = turnOf(others, own.mode, positionOf(own));
       if (turn.status === 'blocked') return this.blocked(acquisition, turn, revision, call);
-      known = { type: 'free' };
+      known = { type: 'free', asOf: own.modRevision };
       return undefined;
     });
   }
@@ -63,10 +63,13 @@ export class Claims {
   /**
    * Grants queued readers, or queued permits, of one resource whose turn has come, in one transaction and in queue order. An
    * acquisition that is not among the grants must claim by itself.
+   *
+   * @param turns - the turn of each as a read has found it
    */
   async claimTogether(
     acquisitions: readonly Acquisition[],
     calls: ReadonlyMap<Acquisition, Call>,
+    turns: ReadonlyMap<Acquisition, Free>,
   ): Promise<ReadonlyMap<Acquisition, Grant>> {
     const grants = new Map<Acquisition, Grant>();
     const leases = await Promise.allSettled(
@@ -77,12 +80,13 @@ export class Claims {
       const lease = leases[index];
       if (lease?.status !== 'fulfilled' || position === undefined || ended) return [];
       const call = calls.get(acquisition) as Call;
-      return [{ acquisition, position, lease: lease.value, call, sentAt: call.now() }];
+      const asOf = turns.get(acquisition)?.asOf ?? position.modRevision;
+      return [{ acquisition, asOf, lease: lease.value, call, sentAt: call.now() }];
     });
     const [first] = ready;
     if (first === undefined) return grants;
-    const puts = ready.map(({ acquisition, position, lease }, rank) =>
-      when([modifiedAt(acquisition.key, position.modRevision)], [putHold(acquisition, lease, rank)]),
+    const puts = ready.map(({ acquisition, asOf, lease }, rank) =>
+      when([modifiedAt(acquisition.key, asOf)], [putHold(acquisition, lease, rank)]),
     );
     const { range, request } = first.acquisition;
     const operations = [
@@ -133,10 +137,12 @@ export class Claims {
     const own = turns.entryOf(acquisition.request.acquisitionId);
     if (own === undefined) return this.#notQueued(acquisition);
     // An unanswered claim had succeeded: the next claim finds the hold and makes its grant.
-    if (own.held) return { status: 'free' };
+    if (own.held) return { status: 'free', asOf: undefined };
     this.#sessions.queued(acquisition, own);
     const turn = turns.of(own);
-    return turn.status === 'free' ? turn : this.#behind(turn, acquisition, revision, call);
+    return turn.status === 'free'
+      ? { status: 'free', asOf: own.modRevision }
+      : this.#behind(turn, acquisition, revision, call);
   }
 
   /** The status by the answer to the acquisition's own attempt. */

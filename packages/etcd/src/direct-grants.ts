@@ -51,9 +51,11 @@ export class DirectGrants {
         if (turn.status === 'blocked')
           return { status: 'blocked', nearest: turn.nearest, blockerUnread: false, revision };
       }
-      conditions = acquisitions.map(({ range }, index) =>
-        unchangedSince(range, (written.views[index] as ResourceView).revision),
-      );
+      conditions = acquisitions.map(({ range }, index) => {
+        const { own, revision } = written.views[index] as ResourceView;
+        // A hold of an earlier sending, which ends with its lease: others may have queued behind it (docs/spec.md §7.1).
+        return own?.held === true ? nothingIn(range) : unchangedSince(range, revision);
+      });
       return undefined;
     });
   }

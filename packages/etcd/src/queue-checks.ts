@@ -1,7 +1,7 @@
 import type { Call } from '@locks/core/backend';
 import type { Acquisition } from './acquisition.ts';
 import { type Acquisitions, byResource } from './acquisitions.ts';
-import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { AttemptOutcome, Free } from './attempt-outcome.ts';
 import type { Claims } from './claims.ts';
 import { read, readHead } from './conditions.ts';
 import type { EtcdPort } from './etcd-port.ts';
@@ -135,7 +135,7 @@ export class QueueChecks {
     revision: number,
     call: Call,
   ): void {
-    const together: Acquisition[] = [];
+    const together = new Map<Acquisition, Free>();
     for (const member of group) {
       if (member.position === undefined || member.ended) continue;
       // A waiter beyond the head is blocked; those ahead of it will wake it.
@@ -144,9 +144,10 @@ export class QueueChecks {
       const status = this.#claims.statusOf(member, turns, revision, call);
       switch (status.status) {
         case 'free':
-          if (kind === 'shared' || (kind === 'permit' && !isHead)) together.push(member);
+          if (kind === 'shared' || (kind === 'permit' && !isHead)) together.set(member, status);
           // A hold that was stolen may be beyond the head of a long queue: the claim reads the queue itself.
-          else this.#listener.claim(member, { type: isHead ? 'unread' : 'free' });
+          else
+            this.#listener.claim(member, isHead ? { type: 'unread' } : { type: 'free', asOf: status.asOf });
           break;
         case 'not-queued':
           this.#listener.claim(member, { type: 'unread' });
@@ -162,11 +163,12 @@ export class QueueChecks {
   }
 
   /** Grants readers, or permits, whose turn has come in queue order, many in one transaction. Never rejects. */
-  async #claimTogether(waiters: readonly Acquisition[]): Promise<void> {
-    const ordered = waiters.toSorted((a, b) => orderOf(a) - orderOf(b));
+  async #claimTogether(turns: ReadonlyMap<Acquisition, Free>): Promise<void> {
+    const ordered = [...turns.keys()].toSorted((a, b) => orderOf(a) - orderOf(b));
     const waiting: Acquisition[] = [];
     for (const each of ordered) {
-      if (each.wait.call === undefined || each.busy) this.#listener.claim(each, { type: 'free' });
+      if (each.wait.call === undefined || each.busy)
+        this.#listener.claim(each, { type: 'free', asOf: turns.get(each)?.asOf });
       else waiting.push(each);
     }
     // Each waiter stays busy until all are done: a second check must not wake one that is being granted.
@@ -178,7 +180,7 @@ export class QueueChecks {
     for (let start = 0; start < waiting.length; start += GRANTS_AT_ONCE) {
       const now = waiting.slice(start, start + GRANTS_AT_ONCE);
       try {
-        const grants = await this.#claims.claimTogether(now, calls);
+        const grants = await this.#claims.claimTogether(now, calls, turns);
         for (const each of now) {
           const grant = grants.get(each);
           if (grant === undefined) rest.push(each);

@@ -34,10 +34,12 @@ export function putHold({ key, request, position }: Acquisition, lease: EtcdLeas
 }
 
 export function holdBranches(acquisition: Acquisition, lease: EtcdLease): TxnBranch[] {
-  const { range, request } = acquisition;
+  const { key, range, request } = acquisition;
   const writes = [putHold(acquisition, lease, 0)];
   const alone: TxnBranch = { conditions: [nothingIn(range)], writes };
-  return request.mode.kind === 'shared' ? [{ conditions: onlySharedHolds(range), writes }, alone] : [alone];
+  if (request.mode.kind !== 'shared') return [alone];
+  // A late copy of this write must not move the hold back to this lease, which a renewal may have ended.
+  return [{ conditions: [absent(key), ...onlySharedHolds(range)], writes }, alone];
 }
 
 /** Queues acquisitions of one resource whose modes do not conflict: all of them, in this order, or none. */
@@ -75,8 +77,11 @@ export function firstMatching(branches: readonly TxnBranch[], otherwise: readonl
 export type ClaimBasis =
   /** Nothing is known. */
   | { readonly type: 'unread' }
-  /** A read has shown that nobody ahead keeps the acquisition from holding. */
-  | { readonly type: 'free' }
+  /**
+   * A read has shown that nobody ahead keeps the acquisition from holding. `asOf`: the revision of its entry in that read; `undefined`
+   * where the entry was a hold.
+   */
+  | { readonly type: 'free'; readonly asOf: number | undefined }
   /** The entry with the key `after`, the nearest ahead, was deleted while it held alone. */
   | { readonly type: 'next'; readonly after: Buffer };
 
@@ -99,8 +104,10 @@ export function claimConditions(acquisition: Acquisition, basis: ClaimBasis): IC
       if (acquisition.mayHaveBatchAhead && basis.type !== 'free') return undefined;
       return [...conditions, nothingBefore(range, position.createRevision)];
     case 'shared':
-    case 'permit':
       return basis.type === 'free' ? conditions : undefined;
+    case 'permit':
+      // A later read may have found what a steal has written to the entry: only the entry as it was then is free.
+      return basis.type === 'free' ? [modifiedAt(key, basis.asOf ?? position.modRevision)] : undefined;
     default:
       return request.mode satisfies never;
   }

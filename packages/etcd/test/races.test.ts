@@ -1,4 +1,5 @@
-import type { LockMode } from '@locks/core/backend';
+import type { Grant, LockMode } from '@locks/core/backend';
+import type { ITxnRequest } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import {
   acquire,
@@ -6,6 +7,7 @@ import {
   call,
   callFor,
   Counted,
+  deferred,
   freshName,
   grants,
   holdBack,
@@ -130,6 +132,65 @@ describe('claims', () => {
       expect(await turn).toBeUndefined();
     },
   );
+
+  test('permits are not granted beside a steal that was read after their turn had come', async () => {
+    const client = etcd.client();
+    const [holder, backend, thief] = [etcd.open(), etcd.open(client), etcd.open()];
+    const name = freshName();
+    const first = await take(holder, request(name, permit(1)));
+    const wanted = request(name, permit(1));
+    expect((await backend.attempt(wanted, true, call)).status).toBe('contended');
+    const turn = backend.awaitTurn(wanted, callFor(15_000));
+    // Another lock takes the lease that is ready: the claim has to ask for one, and gets it late.
+    await take(backend, request(freshName()));
+    const { leaseClient, kv } = client;
+    const grant = leaseClient.leaseGrant.bind(leaseClient);
+    const [asked, mayGrant] = [deferred<void>(), deferred<void>()];
+    leaseClient.leaseGrant = async (...args) => {
+      asked.resolve();
+      await mayGrant.promise;
+      return await grant(...args);
+    };
+    await holder.release(first, call);
+    await asked.promise;
+    const sent = vi.spyOn(kv, 'txn');
+    const stolen = await thief.attempt({ ...request(name, permit(1)), steal: true }, false, call);
+    if (stolen.status !== 'granted') return expect.fail(`it is ${stolen.status}`);
+    await vi.waitFor(() => expect(sent).toHaveBeenCalled(), 5_000);
+    await Promise.all(sent.mock.results.map(({ value }) => value as Promise<unknown>));
+    mayGrant.resolve();
+    await vi.waitFor(() => expect(sent.mock.calls.some(([each]) => grants(wanted)(each))).toBe(true), 5_000);
+    await Promise.all(sent.mock.results.map(({ value }) => value as Promise<unknown>));
+    expect(await holdersOf(thief, name)).toEqual([stolen.grant.request.acquisitionId]);
+    await thief.release(stolen.grant, call);
+    expect(await backend.release((await turn) as Grant, call)).toBe('released');
+  });
+
+  test('a reader keeps the lease to which a renewal has moved it when its attempt arrives once more', async () => {
+    const client = etcd.client();
+    const backend = etcd.open(client);
+    const wanted = request(freshName(), shared);
+    const { kv, leaseClient } = client;
+    const send = vi.spyOn(kv, 'txn');
+    const grant = await acquire(backend, wanted);
+    const [attempt] = send.mock.calls.map(([each]) => each).filter(grants(wanted));
+    send.mockRestore();
+    const revoke = leaseClient.leaseRevoke.bind(leaseClient);
+    const mayRevoke = deferred<void>();
+    const revoked = deferred<unknown>();
+    leaseClient.leaseRevoke = async (...args) => {
+      await mayRevoke.promise;
+      const answer = revoke(...args);
+      revoked.resolve(answer);
+      return await answer;
+    };
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    await kv.txn(attempt as ITxnRequest);
+    mayRevoke.resolve();
+    await revoked.promise;
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
 
   test('a steal is decided again if another acquisition was granted while it was under way', async () => {
     const client = etcd.client();
