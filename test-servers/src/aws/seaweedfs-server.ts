@@ -70,10 +70,13 @@ export class SeaweedfsServer extends ManagedServer {
     };
   }
 
-  /** A request without credentials is refused, which is an answer. */
+  /** A request without credentials is refused, which is an answer. A write needs a volume, which is known to the master seconds later. */
   protected override async isReady(): Promise<boolean> {
     if (!this.logTail(100).includes(`Start Seaweed S3 API Server`)) return false;
-    const { status } = await fetch(this.url, { signal: AbortSignal.timeout(5_000) });
-    return status === 403 || status === 200;
+    const signal = AbortSignal.timeout(5_000);
+    const { status } = await fetch(this.url, { signal });
+    if (status !== 403 && status !== 200) return false;
+    const assignment = await fetch(`http://${this.host}:${this.#ports[0]}/dir/assign`, { signal });
+    return assignment.ok && 'fid' in ((await assignment.json()) as object);
   }
 }
