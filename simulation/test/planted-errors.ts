@@ -459,40 +459,82 @@ const inRecords = [
   ]),
 ];
 
-/** The first ones are errors of the track record. */
 const inEtcd: readonly PlantedError[] = [
-  ...errorsIn('etcd', 'etcd/src/claims.ts', [
-    '[putHold(acquisition, lease, rank)]',
-    '[putHold(acquisition, lease, 0)]',
-    'those who are granted together get one token',
-    51,
+  ...errorsIn(
+    'etcd',
+    'etcd/src/claims.ts',
+    [
+      '[putHold(acquisition, lease, rank)]',
+      '[putHold(acquisition, lease, 0)]',
+      'those who are granted together get one token',
+      83,
+    ],
+    [
+      '      : this.#behind(turn, acquisition, revision, call);\n  }',
+      '      : this.blocked(acquisition, turn, revision, call);\n  }',
+      'a check that is answered late gives the lease of a hold away',
+      6_392,
+    ],
+    [
+      'const asOf = turns.get(acquisition)?.asOf ?? position.modRevision;',
+      'const asOf = position.modRevision;',
+      'permits that are granted together overlook a steal that was read since',
+      36,
+    ],
+  ),
+  ...errorsIn('etcd', 'etcd/src/acquisitions.ts', [
+    'return [...this.#known.silentFor(ms), ...abandoned];',
+    'return this.#known.silentFor(ms);',
+    'the entry of whoever gave up without a server stays',
+    323,
   ]),
-  ...errorsIn('etcd', 'etcd/src/lease-validity.ts', [
-    'return renewed.raftTerm >= raftTerm;',
-    'return true;',
-    'a leader that was replaced is believed',
-    350,
-  ]),
+  ...errorsIn(
+    'etcd',
+    'etcd/src/lease-validity.ts',
+    ['return renewed.raftTerm >= raftTerm;', 'return true;', 'a leader that was replaced is believed', 642],
+    [
+      'call.now() - leases.ageOf(lease), ttlSeconds',
+      'call.now(), ttlSeconds',
+      'a lease that is used again counts from its use',
+      262,
+    ],
+  ),
   ...errorsIn('etcd', 'etcd/src/waiter-sessions.ts', [
     '        () => {\n          // The session may live',
     '        () => {\n          this.#lost(session);\n          // The session may live',
     'waiters lose their session while no server answers',
-    204,
+    832,
   ]),
-  ...errorsIn('etcd', 'etcd/src/hold-renewer.ts', [
-    'if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {',
-    'if (!response.succeeded) {',
-    'a renewal that was sent twice ends the lease to which it has moved its hold',
-    46,
-  ]),
+  ...errorsIn(
+    'etcd',
+    'etcd/src/hold-renewer.ts',
+    [
+      'if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {',
+      'if (!response.succeeded) {',
+      'a renewal that was sent twice ends the lease to which it has moved its hold',
+      192,
+    ],
+    [
+      'return countedFor(ttlMs, renewalStatus);',
+      'return renewalStatus;',
+      'a renewal counts for as long as a longer one that is under way with it',
+      5_918,
+    ],
+  ),
   ...errorsIn(
     'etcd',
     'etcd/src/holdings.ts',
     [
+      '    acquisition.lease = undefined;\n    if (lease === undefined) return;',
+      '    if (lease === undefined) return;',
+      'a release that is answered twice gives its lease to two locks',
+      1_160,
+    ],
+    [
       'hasUnansweredWrite && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,',
       'undefined,',
       'the lease of an attempt without an answer outlives its abandon',
-      377,
+      1_115,
     ],
     [
       '...(isQueuing ? [this.#sessions.refuseUnanswered(session)] : [])',
@@ -505,29 +547,35 @@ const inEtcd: readonly PlantedError[] = [
     'etcd',
     'etcd/src/txn-branches.ts',
     [
+      'basis.asOf ?? position.modRevision',
+      'position.modRevision',
+      'permits overlook a steal that was read since',
+      36,
+    ],
+    [
       'return [asBefore, absent(basis.after), absent(stealMark)];',
       'return [asBefore, absent(basis.after)];',
       'a waiter overlooks a steal',
-      12,
+      93,
     ],
     [
       'return [...conditions, nothingBefore(range, position.createRevision)];',
       'return conditions;',
       'a waiter overtakes those ahead of it',
-      168,
+      235,
     ],
     [
       'return [onlyWaiters(range)];',
       'return [];',
       'a waiter overlooks holds that were granted behind it',
-      429,
+      152,
     ],
   ),
-  ...errorsIn('etcd', 'etcd/src/lease-validity.ts', [
-    'call.now() - leases.ageOf(lease), ttlSeconds',
-    'call.now(), ttlSeconds',
-    'a lease that is used again counts from its use',
-    262,
+  ...errorsIn('etcd', 'etcd/src/watch-stream.ts', [
+    'if (isPresent && revisionOf(response) >= subscription.next) void this.#readKey(subscription);',
+    '',
+    'a watch misses what was deleted before it began',
+    559,
   ]),
 ];
 

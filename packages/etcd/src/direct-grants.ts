@@ -71,7 +71,12 @@ export class DirectGrants {
       if (written === undefined) return undefined;
       const [grant] = written.grants ?? [];
       if (grant !== undefined) return { status: 'granted', grant };
-      const { others, revision } = written.views[0] as ResourceView;
+      const { own, others, revision } = written.views[0] as ResourceView;
+      if (own?.held === true) {
+        // The lease of an earlier sending has ended: what else is there was not read, and must be before it can be ended.
+        [conditions, ends] = [[nothingIn(range)], []];
+        return undefined;
+      }
       const conflict = conflictWith(
         others.filter(({ held }) => !held),
         request.mode,

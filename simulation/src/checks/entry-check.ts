@@ -68,10 +68,13 @@ export class EntryCheck {
       this.#violated('§7.1', `${label} got # before ${passed.label}, who came earlier`);
   }
 
-  /** Whoever was taken out of the queue had given up, and comes back by no late request (docs/spec.md §2.1, §2.2). */
+  /**
+   * Whoever was taken out of the queue had given up, and does not come back into it by a late request (docs/spec.md §2.1, §2.2). A late
+   * hold is there until its lease is revoked, which is another request.
+   */
   #checkGone(entries: readonly EntryView[]): void {
-    for (const { id, label } of entries)
-      if (this.#gaveUp.has(id))
+    for (const { id, label, isHeld } of entries)
+      if (!isHeld && this.#gaveUp.has(id))
         this.#violated('§2.2', `${label} was taken out of the queue of #, and is back`);
   }
 

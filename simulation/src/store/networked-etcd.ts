@@ -35,7 +35,7 @@ export class NetworkedEtcd implements SimulatedStore {
   constructor(world: World, plan: Plan, drift: number) {
     this.#world = world;
     this.#plan = plan;
-    this.#waiterTtlMs = world.random.fork(WAITERS).pick([1_000, 3_000, 3_000]);
+    this.#waiterTtlMs = world.random.fork(WAITERS).pick([1_000, 3_000, 6_000]);
     this.#server = new SimulatedEtcd(world, {
       drift,
       shortestSeconds: 1,
@@ -48,9 +48,10 @@ export class NetworkedEtcd implements SimulatedStore {
     return this.#world.now < this.#awayUntil;
   }
 
-  /** The members cannot be reached; the leader goes on. */
+  /** The members cannot be reached, and the leader goes on, or there is none meanwhile. */
   goAway(ms: number): void {
     this.#awayUntil = this.#world.now + ms;
+    if (this.#world.random.chance(0.5)) this.#elect(ms, 0);
   }
 
   /** What a majority has written stays. */
@@ -122,7 +123,7 @@ export class NetworkedEtcd implements SimulatedStore {
 
   #elect(downMs: number, oldMs: number): void {
     const { now } = this.#world;
-    this.goAway(downMs);
+    this.#awayUntil = now + downMs;
     this.#idleUntil = now + downMs;
     this.#server.elect(now + downMs + oldMs);
   }

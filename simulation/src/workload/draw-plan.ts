@@ -34,6 +34,7 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
 
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
 const STRETCH_OF_ETCD = 4;
+const MOST_STRETCH_OF_AWAY = 10;
 
 /**
  * Draws a run from a seed.
@@ -80,15 +81,18 @@ function drawOwnPlan(backend: BackendKind, seed: number): Plan {
 /** The same run with leases of whole seconds, and with faults that last as long beside them. */
 function inSeconds(plan: Plan): Plan {
   const random = new SeededRandom(plan.seed).fork(8);
-  const longer = <T extends object>(fault: T): T => {
-    // Ends and heartbeats are in seconds too: no length comes again and again.
-    const stretch = 1 + random.next() * (STRETCH_OF_ETCD - 1);
-    const stretched = Object.entries(fault).map(([name, value]: [string, unknown]) => {
-      const isTime =
-        typeof value === 'number' && (name === 'at' || (/(^m|M)s$/.test(name) && Math.abs(value) < 10_000));
-      return [name, isTime ? value * (name === 'at' ? STRETCH_OF_ETCD : stretch) : value];
+  const faultsEndAt = plan.faultsEndAt * STRETCH_OF_ETCD;
+  const longer = <T extends { readonly at: number; readonly kind: string }>(fault: T): T => {
+    const at = fault.at * STRETCH_OF_ETCD;
+    // Leases and heartbeats are in seconds too: no length comes again and again. Without a leader some wait for longer than a ttl.
+    const times = Object.entries(fault).filter(([name, value]) => /(^m|M)s$/.test(name) && isShort(value));
+    const stretched = times.map(([name, value]) => {
+      const ms = Number(value);
+      const isAway = name === 'downMs' || fault.kind === 'store away';
+      const stretch = 1 + random.next() * ((isAway ? MOST_STRETCH_OF_AWAY : STRETCH_OF_ETCD) - 1);
+      return [name, isAway ? Math.min(ms * stretch, faultsEndAt - at) : ms * stretch];
     });
-    return Object.fromEntries(stretched) as T;
+    return { ...fault, ...Object.fromEntries(stretched), at };
   };
   const processes = plan.processes.map((process) => ({
     ...process,
@@ -102,15 +106,21 @@ function inSeconds(plan: Plan): Plan {
     processes,
     faults: plan.faults.map(longer),
     storeFaults: plan.storeFaults.map(longer),
-    faultsEndAt: plan.faultsEndAt * STRETCH_OF_ETCD,
+    faultsEndAt,
   };
+}
+
+/** A time that leases notice; what makes a clock jump by an hour does so in any case. */
+function isShort(value: unknown): boolean {
+  return typeof value === 'number' && Math.abs(value) < 10_000;
 }
 
 /** An even number of seconds, since some holders renew for half of it, and a hold in proportion where it goes by the ttl. */
 function ofSeconds(operation: OperationPlan): OperationPlan {
   const { ttlMs, holdMs } = operation;
   const ttl = ttlMs > 1_000 ? 2 * ttlMs : ttlMs > 200 ? 4_000 : 2_000;
-  return { ...operation, ttlMs: ttl, holdMs: holdMs > 20 ? Math.round((holdMs * ttl) / ttlMs) : holdMs };
+  const isByTtl = holdMs > 20 && holdMs <= 2 * ttlMs;
+  return { ...operation, ttlMs: ttl, holdMs: isByTtl ? Math.round((holdMs * ttl) / ttlMs) : holdMs };
 }
 
 function drawAnyPlan(backend: BackendKind, seed: number): Plan {

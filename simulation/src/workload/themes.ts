@@ -462,7 +462,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       plan: { looksAtLeases: own.chance(0.5) },
     };
   },
-  // The server cannot be reached for long, and some who wait give up meanwhile.
+  // The server cannot be reached for long, and some who wait give up meanwhile, or stand still between two attempts.
   (random) => {
     const own = random.fork(6);
     return {
@@ -479,10 +479,10 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
         longHolds: own.pick([0.3, 0.7]),
         aborts: 0.5,
         abortWithinMs: own.pick([300, 3_000]),
-        ttlsMs: [60, 400],
+        ttlsMs: [60],
       },
       network: own.pick([SOUND, { ...SOUND, lostReplies: 0.1 }]),
-      faultKinds: own.pick([['store away'], ['partition'], ['store away', 'partition'], ['pause']]),
+      faultKinds: own.pick([['store away'], ['partition'], ['store away', 'pause', 'pause']]),
       storeFaultKinds: own.pick([[], ['restart'], ['stand still']]),
       plan: { requestTimeoutMs: own.pick([400, 5_000]) },
     };
@@ -490,28 +490,57 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   // The waiters of one process hand over to each other while their checks are answered late.
   (random) => {
     const own = random.fork(7);
+    const isLong = own.chance(0.5);
     return {
       weight: 3,
       backends: ['etcd'],
       emphasis: {
         ...KEPT,
-        permits: own.pick([0, 0, 0.5]),
-        exclusive: own.pick([0.6, 1]),
-        together: own.pick([0, 0.25]),
+        permits: isLong ? 0 : own.pick([0, 0.5]),
+        exclusive: isLong ? 1 : 0.6,
+        together: 0.25,
         clients: [3, 5],
         operations: 6,
-        pauseMs: own.pick([5, 30]),
-        holdMs: own.pick([3, 40, 400]),
-        aborts: own.pick([0.1, 0.4]),
+        pauseMs: isLong ? 60 : 5,
+        holdMs: isLong ? 400 : own.pick([3, 40]),
+        during: own.pick([0, 0.5]),
+        aborts: isLong ? 0.5 : own.pick([0.1, 0.4]),
+        ...(isLong && { abortWithinMs: 1_000 }),
         ttlsMs: [60],
       },
       network: {
         ...SOUND,
-        ordered: own.chance(0.3),
-        slow: own.pick([0.1, 0.5]),
-        slowMs: own.pick([20, 200, 1_500]),
+        ordered: false,
+        slow: own.pick([0.2, 0.5]),
+        slowMs: isLong ? 1_000 : own.pick([20, 200]),
       },
       ...NO_FAULTS,
+    };
+  },
+  // Whoever is to be granted waits for a lease, or its write comes late, and meanwhile somebody steals.
+  (random) => {
+    const own = random.fork(9);
+    return {
+      weight: 2,
+      backends: ['etcd'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: own.pick([['steal'], ['steal', 'resize']]),
+        operator: 0.4,
+        together: 0,
+        permits: own.pick([0.3, 1]),
+        clients: [2, 4],
+        operations: 5,
+        pauseMs: 100,
+        holdMs: own.pick([40, 400]),
+        aborts: 0.05,
+        forgotten: 0,
+        manual: 0,
+        ttlsMs: [60, 400, 3_000],
+      },
+      network: { ...SOUND, ordered: false, slow: own.pick([0.2, 0.4]), slowMs: own.pick([20, 200, 1_500]) },
+      ...NO_FAULTS,
+      plan: { requestTimeoutMs: own.pick([400, 5_000]) },
     };
   },
   // Streams end, and what watches missed is compacted away.
