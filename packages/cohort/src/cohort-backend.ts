@@ -1,3 +1,4 @@
+// One file, since a grant, its renewal and its end are one state of the process that leads.
 import {
   type AcquireRequest,
   type Attempt,

@@ -1,3 +1,4 @@
+// One file, since half of it is the documentation of the lock manager, which is read in one piece.
 import { inspect } from 'node:util';
 import { matching, milliseconds, optional, type OptionTable, readOptions } from './backend/read-options.ts';
 import type {

@@ -1,3 +1,4 @@
+// One file, since whatever ends a lease, a wait or the manager must leave the same sets behind.
 import { setTimeout as delay } from 'node:timers/promises';
 import { clientClosedError } from './backend/refuse-after-close.ts';
 import { NoAnswerError } from './backend/time-limit.ts';

@@ -1,3 +1,4 @@
+// One file, half of it the documentation of one function: its options and its results are read together.
 import { channel } from 'node:diagnostics_channel';
 import {
   type BackendCapabilities,

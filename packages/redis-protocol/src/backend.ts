@@ -1,3 +1,4 @@
+// One file: the methods of the contract, one script each. What has a thought of its own stands beside it.
 import {
   type AcquireRequest,
   type Attempt,

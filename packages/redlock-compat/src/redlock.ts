@@ -1,3 +1,4 @@
+// One file: the interface of one class of another library, and what each of its methods stands for here.
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import {

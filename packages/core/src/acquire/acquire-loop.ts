@@ -1,3 +1,4 @@
+// One file, since each step of the loop depends on what the one before it may have left in the store.
 import { setTimeout as delay } from 'node:timers/promises';
 import { NoAnswerError } from '../backend/time-limit.ts';
 import type { AcquireRequest, Attempt, Grant, LockMode } from '../backend/types.ts';

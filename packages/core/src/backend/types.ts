@@ -1,3 +1,4 @@
+// One file: the contract between core and a backend is read as a whole by whoever writes a backend.
 import type { Clock } from '../lifetime/clock.ts';
 
 export type { Clock } from '../lifetime/clock.ts';

@@ -1,3 +1,4 @@
+// One file, since each rule depends on what every other one leaves of the resource.
 import { areInConflict, Capacity, holdsAlone } from '../backend/modes.ts';
 import type { AcquireRequest, LockMode, RenewalStatus } from '../backend/types.ts';
 import type { HoldRecord, LockRecord, WaiterRecord } from './lock-record.ts';
