@@ -475,12 +475,6 @@ const inEtcd: readonly PlantedError[] = [
       'a check that is answered late gives the lease of a hold away',
       6_392,
     ],
-    [
-      'const asOf = turns.get(acquisition)?.asOf ?? position.modRevision;',
-      'const asOf = position.modRevision;',
-      'permits that are granted together overlook a steal that was read since',
-      36,
-    ],
   ),
   ...errorsIn('etcd', 'etcd/src/acquisitions.ts', [
     'return [...this.#known.silentFor(ms), ...abandoned];',
@@ -546,12 +540,6 @@ const inEtcd: readonly PlantedError[] = [
   ...errorsIn(
     'etcd',
     'etcd/src/txn-branches.ts',
-    [
-      'basis.asOf ?? position.modRevision',
-      'position.modRevision',
-      'permits overlook a steal that was read since',
-      36,
-    ],
     [
       'return [asBefore, absent(basis.after), absent(stealMark)];',
       'return [asBefore, absent(basis.after)];',

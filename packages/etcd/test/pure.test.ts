@@ -8,9 +8,11 @@ import {
   type EtcdEntry,
   permitTag,
 } from '../src/etcd-entry.ts';
+import type { Acquisition } from '../src/acquisition.ts';
 import { isFromCurrentLeader } from '../src/lease-validity.ts';
 import { Keys } from '../src/keys.ts';
 import { conflictWith, inQueueOrder, QueueTurns, turnOf } from '../src/queue-turns.ts';
+import { claimConditions } from '../src/txn-branches.ts';
 
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
@@ -39,6 +41,18 @@ function free(unordered: EtcdEntry[], mode: LockMode, position?: number): boolea
     position === undefined ? new QueueTurns(entries).ofNewcomer(mode) : turnOf(entries, mode, position);
   return turn.status === 'free';
 }
+
+test('permits are claimed as the read has found them that saw their turn, whatever a later read has found', () => {
+  const key = Buffer.from('k/1');
+  const position = { createRevision: 1, modRevision: 9, rank: 0, mode: permit(2) };
+  const acquisition = { key, position, request: { mode: permit(2) } } as Partial<Acquisition> as Acquisition;
+  expect(
+    claimConditions({ ...acquisition, range: new Keys('locks/').rangeOf('a') } as Acquisition, {
+      type: 'free',
+      asOf: 5,
+    }),
+  ).toEqual([{ key, target: 'Mod', result: 'Equal', mod_revision: 5 }]);
+});
 
 describe('keys', () => {
   const keys = new Keys('locks/');
