@@ -45,13 +45,16 @@ function free(unordered: EtcdEntry[], mode: LockMode, position?: number): boolea
 test('permits are claimed as the read has found them that saw their turn, whatever a later read has found', () => {
   const key = Buffer.from('k/1');
   const position = { createRevision: 1, modRevision: 9, rank: 0, mode: permit(2) };
-  const acquisition = { key, position, request: { mode: permit(2) } } as Partial<Acquisition> as Acquisition;
-  expect(
-    claimConditions({ ...acquisition, range: new Keys('locks/').rangeOf('a') } as Acquisition, {
-      type: 'free',
-      asOf: 5,
-    }),
-  ).toEqual([{ key, target: 'Mod', result: 'Equal', mod_revision: 5 }]);
+  const range = new Keys('locks/').rangeOf('a');
+  const waiting: Partial<Acquisition> = {
+    key,
+    range,
+    request: { resource: 'a', acquisitionId: 'id', mode: permit(2), ttlMs: 1_000 },
+  };
+  const acquisition = Object.assign(Object.create(null) as Acquisition, waiting, { position });
+  expect(claimConditions(acquisition, { type: 'free', asOf: 5 })).toEqual([
+    { key, target: 'Mod', result: 'Equal', mod_revision: 5 },
+  ]);
 });
 
 describe('keys', () => {
