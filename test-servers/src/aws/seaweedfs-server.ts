@@ -70,13 +70,14 @@ export class SeaweedfsServer extends ManagedServer {
     };
   }
 
-  /** A request without credentials is refused, which is an answer. A write needs a volume, which is known to the master seconds later. */
+  /** A request without credentials is refused, which is an answer. Writes fail until the master knows of a place for volumes. */
   protected override async isReady(): Promise<boolean> {
     if (!this.logTail(100).includes(`Start Seaweed S3 API Server`)) return false;
     const signal = AbortSignal.timeout(5_000);
     const { status } = await fetch(this.url, { signal });
     if (status !== 403 && status !== 200) return false;
-    const assignment = await fetch(`http://${this.host}:${this.#ports[0]}/dir/assign`, { signal });
-    return assignment.ok && 'fid' in ((await assignment.json()) as object);
+    const master = await fetch(`http://${this.host}:${this.#ports[0]}/dir/status`, { signal });
+    const { Topology } = (await master.json()) as { readonly Topology?: { readonly Max?: number } };
+    return (Topology?.Max ?? 0) > 0;
   }
 }
