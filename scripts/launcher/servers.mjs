@@ -43,8 +43,8 @@ const suites = /** @type {Record<string, ServerName[]>} */ ({
   nestjs: ['redis'],
   'redlock-compat': ['redis'],
   redisson: ['redis'],
-  // The simulated server is compared with a real one.
-  simulation: ['redis'],
+  // The simulated servers are compared with real ones.
+  simulation: ['etcd', 'redis'],
   'test-servers': systemServers,
   upstash: ['redis'],
 });

@@ -20,7 +20,9 @@ function startedBelow(folder: string): string[] {
 }
 
 it('the tests of a package run with each server that they start, which the step has installed before', () => {
-  const folders = workspacePackages.filter(({ path }) => path.startsWith('packages/'));
+  const folders = workspacePackages.filter(
+    ({ path }) => path.startsWith('packages/') || path === 'simulation',
+  );
   const wrong = folders.flatMap(({ path, shortName }) => {
     const step = testSteps.find(({ name }) => name === `unit:${shortName}`);
     const installed: readonly string[] = [...(step?.needs ?? []), ...(step?.uses ?? [])];

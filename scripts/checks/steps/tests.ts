@@ -15,7 +15,7 @@ import { hasTests, workspacePackages } from '../workspace.ts';
 
 const allServers = Object.keys(urlVariables) as ServerName[];
 /** Those that the package manager of the system brings. */
-const systemServers = allServers.filter((server) => !isOptional(server));
+const systemServers = serversOf('all');
 
 /** These files keep both cores busy, which would delay cases of the suite beside them. */
 const BESIDE_THE_SUITE = [
