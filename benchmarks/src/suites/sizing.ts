@@ -1,3 +1,4 @@
+// One file, a suite: its measurements and the sentences that are made of them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { runSuite, type Selection } from '../command.ts';
 import type { Run } from '../conduct/run.ts';

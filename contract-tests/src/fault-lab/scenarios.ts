@@ -1,3 +1,4 @@
+// One file, a list: the scenarios are read beside each other, and share their steps.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Lease, LockError, type LockManager } from '@locks/core';

@@ -1,3 +1,4 @@
+// One file, a page: the order of its parts is that of what it writes.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// One file, a list: an entry for each exported function that has options.
 import { randomUUID } from 'node:crypto';
 import {
   createLocks,

@@ -87,7 +87,7 @@ describe('locks ls, show, watch and release', () => {
     });
     let stderr = '';
     child.stderr?.on('data', (chunk) => (stderr += String(chunk)));
-    const [code] = (await once(child, 'exit')) as [number];
+    const [code] = (await once(child, 'close')) as [number];
     expect({ code, stderr }).toEqual({ code: 74, stderr: expect.stringContaining('ENOSPC') });
   });
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { runCli } from '../src/run-cli.ts';
 
@@ -34,8 +35,18 @@ export class Program {
     child.stderr?.on('data', (chunk) => (text.stderr += String(chunk)));
     child.stdin?.end(stdin);
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+    await readWhatIsWritten();
     return { ...text, code: code ?? Number.NaN, ...(signal === null ? {} : { signal }) };
   }
+}
+
+/**
+ * The pipes of a process that has ended may have text that nobody has read yet, and a command that it left behind may keep them open,
+ * so that no `close` comes. Between two turns of the event loop Node reads what is there.
+ */
+async function readWhatIsWritten(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 export async function locks(url: string, ...args: string[]): Promise<Outcome> {

@@ -1,3 +1,4 @@
+// One file: the methods of the contract, each over a majority of the nodes. What has a thought of its own stands beside it.
 import {
   type AcquireRequest,
   type Attempt,

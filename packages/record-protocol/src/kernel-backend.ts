@@ -1,3 +1,4 @@
+// One file: the methods of the contract. What has a thought of its own stands beside it.
 import { randomBytes } from 'node:crypto';
 import type {
   AcquireRequest,

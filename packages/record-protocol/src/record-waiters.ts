@@ -1,3 +1,4 @@
+// One file, since whatever wakes, overtakes or ends a waiter must leave the same poll behind.
 import {
   type AcquireRequest,
   type Call,

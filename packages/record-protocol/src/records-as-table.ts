@@ -1,3 +1,4 @@
+// One file, since every request for a row, also one for its queue or for a heartbeat, shares the answers that are in flight.
 import { NoAnswerError } from '@locks/core/backend';
 import type { HoldRecord } from '@locks/core/rules';
 import { Heartbeats } from './heartbeats.ts';

@@ -1,3 +1,4 @@
+// One file, since a waiter's turn may come by the reply of its enqueue, by a message or by a check, and only the first counts.
 import { type AcquireRequest, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
 import { scripts } from './generated/scripts.ts';
 import type { RedisGrant } from './grant.ts';

@@ -10,7 +10,7 @@ import { publishedPackages } from '../workspace.ts';
 export const layersStep: Step = {
   name: 'layers',
   about:
-    'no file imports from a higher layer of its package (scripts/checks/layers.ts), nor from outside of the product: the suite',
+    'no file imports from a higher layer of its package (scripts/checks/layers.ts), nor from outside of the product: the suite. A long file says why it is one',
   kind: 'static',
   async run() {
     return resultOf(
@@ -21,6 +21,15 @@ export const layersStep: Step = {
     );
   },
 };
+
+/** In lines. */
+const LONG = 300;
+const NO_REASON = `more than ${LONG} lines, and its first one does not say "// One file, since …"`;
+
+function isLongWithoutReason(file: string): boolean {
+  const text = readFileSync(file, 'utf8');
+  return text.split('\n').length > LONG + 1 && !text.startsWith('// One file');
+}
 
 function problemOfLayers(folder: string, layers: readonly (readonly string[])[]): string | undefined {
   const files = globSync('**/*.ts', { cwd: folder }).filter((file) => !/^generated|\.test\.ts$/.test(file));
@@ -38,6 +47,9 @@ function problemOfLayers(folder: string, layers: readonly (readonly string[])[])
       return isHigher ? [`${file} imports ${imported}, which is in a higher layer`] : [];
     });
   });
+  problems.push(
+    ...files.filter((file) => isLongWithoutReason(join(folder, file))).map((file) => `${file}: ${NO_REASON}`),
+  );
   const unused = layers.flat().filter((glob) => !files.some((file) => matchesGlob(file, glob)));
   problems.push(...unused.map((glob) => `no file matches ${glob}`));
   return problems.length > 0 ? problems.join('\n') : undefined;

@@ -1,3 +1,4 @@
+// One file, a list: a step for each folder of tests, with the servers that it starts.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fixtureNames, harnessNames, topologyNames } from '../../../contract-tests/src/harness-names.ts';

@@ -1,3 +1,4 @@
+// One file, since each check reads what the same observations left of a holder.
 import type { LockMode } from '@locks/core';
 import type { World } from '../kernel/world.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';

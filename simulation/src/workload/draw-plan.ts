@@ -1,3 +1,4 @@
+// One file, since every draw of a seed's plan comes in one order, and depends on those before it.
 import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import { drawRecordPlan } from './draw-record-plan.ts';

@@ -1,3 +1,4 @@
+// One file, a list: each theme is read beside the others, so that none repeats one.
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import type { RecordPlan } from '../record/record-plan.ts';

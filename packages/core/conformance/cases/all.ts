@@ -1,3 +1,4 @@
+// One file: the cases of a set, which share their steps.
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Grant, LockBackend } from '../../src/backend/types.ts';
 import type { LockManager } from '../../src/create-locks.ts';

@@ -1,3 +1,4 @@
+// One file: the cases of the end that a store reports, in each way to hold.
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Grant, LockBackend, LockMode } from '../../src/backend/types.ts';
 import type { ConformanceCase } from '../case.ts';

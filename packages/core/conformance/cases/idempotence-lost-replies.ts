@@ -1,3 +1,4 @@
+// One file: the cases of a lost reply, one for each call of the contract.
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { AcquireRequest, Attempt, LockBackend } from '../../src/backend/types.ts';

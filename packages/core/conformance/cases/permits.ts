@@ -1,3 +1,4 @@
+// One file: the cases of a semaphore, which share their steps.
 import assert from 'node:assert/strict';
 import type { LockMode } from '../../src/backend/types.ts';
 import type { Lock } from '../../src/lock.ts';

@@ -1,3 +1,4 @@
+// One file: the cases of an answer to a renewal, one for each answer.
 import assert from 'node:assert/strict';
 import type { AcquireRequest, Grant } from '../../src/backend/types.ts';
 import type { CaseContext } from '../case-context.ts';
