@@ -116,6 +116,11 @@ export abstract class ManagedServer implements AsyncDisposable {
     return this.#process?.logTail(lines) ?? '';
   }
 
+  /** For `isReady`: the end of what was printed may be full of complaints about clients that did not wait. */
+  protected hasPrinted(text: string): boolean {
+    return this.#process?.hasPrinted(text) ?? false;
+  }
+
   /** Ends the server, whatever its state, and deletes its directory. May be called again. */
   async stop(): Promise<void> {
     await this.kill();

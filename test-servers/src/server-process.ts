@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { guardian } from './guardian.ts';
 import { waitUntil } from './wait-until.ts';
@@ -19,11 +19,14 @@ export class ServerProcess {
   readonly logFile: string;
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
+  /** The bytes of earlier processes of the server. */
+  readonly #logStart: number;
 
-  constructor(child: ChildProcess, pid: number, logFile: string, exited: Promise<void>) {
+  constructor(child: ChildProcess, pid: number, logFile: string, logStart: number, exited: Promise<void>) {
     this.#child = child;
     this.pid = pid;
     this.logFile = logFile;
+    this.#logStart = logStart;
     this.#exited = exited;
   }
 
@@ -34,6 +37,11 @@ export class ServerProcess {
   /** The end of what the server printed, for messages. */
   logTail(lines = 15): string {
     return readFileSync(this.logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+  }
+
+  /** Whether this process has printed a text, however much it printed since. */
+  hasPrinted(text: string): boolean {
+    return readFileSync(this.logFile).indexOf(text, this.#logStart) >= 0;
   }
 
   /** SIGSTOP: the server keeps its connections and answers nothing. Resolves when the process is stopped. */
@@ -75,6 +83,7 @@ export async function spawnServer(server: ServerCommand): Promise<ServerProcess>
   const guard = await guardian();
   const logFile = path.join(server.directory, 'server.log');
   const log = openSync(logFile, 'a');
+  const logStart = fstatSync(log).size;
   // The shell becomes the server only after the guardian knows its pid; it ends by itself if this process dies before.
   const child = spawn(
     'sh',
@@ -99,5 +108,5 @@ export async function spawnServer(server: ServerCommand): Promise<ServerProcess>
   child.stdin?.on('error', () => undefined);
   await guard.guard(pid);
   child.stdin?.end('go\n');
-  return new ServerProcess(child, pid, logFile, exited);
+  return new ServerProcess(child, pid, logFile, logStart, exited);
 }

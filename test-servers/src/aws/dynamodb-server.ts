@@ -64,7 +64,7 @@ export class DynamodbServer extends ManagedServer {
 
   /** Its first requests take a second: a start that answers one has loaded what they need. */
   protected override async isReady(): Promise<boolean> {
-    if (!this.logTail(5).includes('listening')) return false;
+    if (!this.hasPrinted('listening')) return false;
     const Key = { key: { S: 'none' } };
     const [tables, item] = [
       await this.#ask('ListTables', {}),

@@ -30,7 +30,7 @@ export class MotoServer extends ManagedServer {
   }
 
   protected override async isReady(): Promise<boolean> {
-    if (!this.logTail(20).includes(`Running on ${this.url}`)) return false;
+    if (!this.hasPrinted(`Running on ${this.url}`)) return false;
     const { ok } = await fetch(this.url, { signal: AbortSignal.timeout(5_000) });
     return ok;
   }

@@ -72,7 +72,7 @@ export class SeaweedfsServer extends ManagedServer {
 
   /** A request without credentials is refused, which is an answer. Writes fail until the master knows of a place for volumes. */
   protected override async isReady(): Promise<boolean> {
-    if (!this.logTail(100).includes(`Start Seaweed S3 API Server`)) return false;
+    if (!this.hasPrinted(`Start Seaweed S3 API Server`)) return false;
     const signal = AbortSignal.timeout(5_000);
     const { status } = await fetch(this.url, { signal });
     if (status !== 403 && status !== 200) return false;

@@ -48,6 +48,6 @@ export class MongodbServer extends ManagedServer {
 
   /** The server prints its pid once the port is its own. */
   protected override async isReady(): Promise<boolean> {
-    return this.logTail(50).includes(`ready ${this.pid}`);
+    return this.hasPrinted(`ready ${this.pid}`);
   }
 }
