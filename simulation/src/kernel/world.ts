@@ -28,6 +28,10 @@ export class World {
   readonly random: SeededRandom;
   readonly faults: Record<string, number> = {};
   readonly violations: Violation[] = [];
+  /** True times in which somebody may have counted on what the store had lost. */
+  readonly losses: { readonly from: number; readonly until: number }[] = [];
+  /** Whether a run goes on after a violation: what a trace shows of it may come later. */
+  goesOn = false;
   /** What the documents of a store that lost data allow. */
   readonly expected: Violation[] = [];
   readonly timeline: TimelineEntry[] | undefined;
@@ -67,6 +71,7 @@ export class World {
 
   /** The store has lost data by itself. Until this true time somebody may count on what it has lost. */
   dataWasLost(until: number): void {
+    this.losses.push({ from: this.#now, until });
     this.#lossLastsUntil = Math.max(this.#lossLastsUntil, until);
   }
 
@@ -114,12 +119,15 @@ export class World {
   /** Whether the run is over. */
   #step(isOver: () => boolean, check: () => void): boolean {
     check();
-    if (this.violations.length > 0 || isOver()) return true;
+    if ((this.violations.length > 0 && !this.goesOn) || isOver()) return true;
     const event = this.#queue.take();
     if (event === undefined) return true;
     this.#now = Math.max(this.#now, event.at);
     this.#steps += 1;
-    if (this.#steps > MOST_EVENTS) this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);
+    if (this.#steps > MOST_EVENTS) {
+      this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);
+      return true;
+    }
     event.happen();
     return false;
   }

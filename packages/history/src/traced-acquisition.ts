@@ -1,0 +1,92 @@
+import type { HistoryMode } from './history-event.ts';
+import type { TraceCapabilities, TraceLine } from './trace-line.ts';
+import type { TracePlace } from './trace-rules.ts';
+
+/** A line with its place, and with its time on a clock that all processes of the trace share. */
+export type PlacedLine<L extends TraceLine = TraceLine> = {
+  readonly event: L;
+  readonly time: number;
+} & TracePlace;
+
+export type LineOf<Step extends TraceLine['step']> = PlacedLine<Extract<TraceLine, { step: Step }>>;
+
+/** A manager of a process. */
+export interface TracedClient {
+  readonly backend: string;
+  readonly store: string;
+  readonly capabilities: TraceCapabilities;
+  closed: PlacedLine | undefined;
+}
+
+/** One run of a program. */
+export interface TracedProcess {
+  readonly name: string;
+  readonly machine: string;
+  readonly lines: PlacedLine[];
+  readonly clients: Map<number, TracedClient>;
+  /** Lines are missing: nothing follows from the absence of a line. */
+  isIncomplete: boolean;
+}
+
+/** All that a trace says of one acquisition id. */
+export interface TracedAcquisition {
+  readonly name: string;
+  readonly id: string;
+  readonly process: TracedProcess;
+  readonly client: TracedClient;
+  /** Whether the trace has it from its first attempt on. */
+  readonly isWhole: boolean;
+  mode: HistoryMode;
+  sent: PlacedLine | undefined;
+  /** The highest end that the store has confirmed, on the manager's clock. */
+  confirmedUntil: number;
+  granted: PlacedLine | undefined;
+  token: string | undefined;
+  believed: LineOf<'believes'> | undefined;
+  lastBelieved: LineOf<'believes'> | undefined;
+  end: LineOf<'ends'> | undefined;
+  abandon: PlacedLine | undefined;
+  release: PlacedLine | undefined;
+  transfer: PlacedLine | undefined;
+  downgrade: PlacedLine | undefined;
+  renewal: PlacedLine | undefined;
+  lost: PlacedLine | undefined;
+  gaveUp: PlacedLine | undefined;
+  /** How many attempts were sent that were not answered with `full`: by them the store may know the id. */
+  attempts: number;
+  /** Renewals with different ttls may be carried out in any order (docs/spec.md §1.7). */
+  renewedForMs: number | undefined;
+  hasOtherTtls: boolean;
+}
+
+/** Until when an acquisition counted as held, on the clock that all processes share. */
+export function believedUntil({ end, lastBelieved, process, client }: TracedAcquisition): number {
+  if (lastBelieved === undefined) return Number.NEGATIVE_INFINITY;
+  const { endsAt = Number.POSITIVE_INFINITY, time } = lastBelieved.event;
+  const shift = lastBelieved.time - time;
+  if (end !== undefined) {
+    const endsBefore = (end.event.endsAt ?? Number.POSITIVE_INFINITY) + (end.time - end.event.time);
+    return Math.min(end.time, endsBefore);
+  }
+  // A session ends with its process, and lasts for longer than the last line about a lease says.
+  if (client.capabilities.tenure === 'session') return (process.lines.at(-1) as PlacedLine).time;
+  return endsAt + shift;
+}
+
+/** For how long a process has shown that it runs, between two times: from its first to its last line there. */
+export function awakeMs({ lines }: TracedProcess, from: number, to: number): number {
+  let first = lowerBound(lines, from);
+  let last = lowerBound(lines, to) - 1;
+  return last > first ? (lines[last] as PlacedLine).time - (lines[first] as PlacedLine).time : 0;
+}
+
+/** The index of the first line that is not before a time. */
+function lowerBound(lines: readonly PlacedLine[], time: number): number {
+  let [low, high] = [0, lines.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((lines[middle] as PlacedLine).time < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
