@@ -50,6 +50,7 @@ async function work(line: CommandLine, environment: Environment): Promise<number
   }
   if (line.command === 'verify') {
     const { verify } = await import('./commands/verify.ts');
+    if (line.rest.length > 0) throw new UsageError(`verify runs no command: "${line.rest.join(' ')}"`);
     return verify(line.operands, line.values, environment.write);
   }
   // Errors of the command line are reported before the store is contacted.

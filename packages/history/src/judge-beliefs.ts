@@ -80,7 +80,7 @@ function beliefOf(
       until = Math.min(until, Math.max(taken.from, first.time));
     if (taken.until >= first.time && taken.from <= first.time) return undefined;
   }
-  return { one, first, from: first.time, until };
+  return until > first.time ? { one, first, from: first.time, until } : undefined;
 }
 
 function judgeOwnToken(
@@ -131,11 +131,12 @@ function judgeToldFirst(beliefs: readonly Belief[], { name }: TracedResource, bo
   for (const belief of beliefs) {
     open = open.filter(({ one: { end } }) => end === undefined || end.time > belief.from);
     for (const before of open) {
-      if (before.until > belief.from || !excludes(before.one.mode, belief.one.mode)) continue;
+      const over = endsByItself(before.one);
+      if (over > belief.from || !excludes(before.one.mode, belief.one.mode)) continue;
       const { process, client } = before.one;
       if (client.capabilities.tenure === 'session' || process.isIncomplete) continue;
       const isSame = process === belief.one.process;
-      const wasAwake = awakeMs(process, before.until + TOLD_WITHIN_MS, belief.from) > AWAKE_MS;
+      const wasAwake = awakeMs(process, over + TOLD_WITHIN_MS, belief.from) > AWAKE_MS;
       // A process that stood still tells it later, but before another acquisition of the same process holds.
       book.check('loss-told-first', !isSame && !wasAwake, name, () => [
         `${whose(belief.one)} entered ${JSON.stringify(name)} before ${whose(before.one)} was told that its time was over.`,
@@ -209,6 +210,12 @@ function operationOf(one: TracedAcquisition, mode: HistoryMode, first: PlacedLin
     completedAt: first.time,
     outcome: 'ok',
   };
+}
+
+/** When the time of a lease is over, unless something ends it before. */
+function endsByItself({ lastBelieved }: TracedAcquisition): number {
+  if (lastBelieved?.event.endsAt === undefined) return Number.POSITIVE_INFINITY;
+  return lastBelieved.event.endsAt + lastBelieved.time - lastBelieved.event.time;
 }
 
 function excludes(a: HistoryMode, b: HistoryMode): boolean {

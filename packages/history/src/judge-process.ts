@@ -136,7 +136,7 @@ export class ProcessJudge {
   }
 
   #renewed(line: LineOf<'call'>, given: TraceAcquisition, one: TracedAcquisition): void {
-    const over = one.end ?? one.abandon;
+    const over = one.end ?? one.abandon ?? one.transfer;
     this.#check('belief-ended', over === undefined, one, 'a renewal was sent after the end', over, line);
     this.#checkToken(line, given.token, one);
     one.renewal ??= line;
@@ -153,7 +153,7 @@ export class ProcessJudge {
     const [first] = outcomes;
     // Nobody knows when the store carries out what it did not answer.
     if (sent.takenAway !== undefined && first?.status !== 'failed')
-      sent.takenAway.until = line.time + this.#lateMs;
+      sent.takenAway.until = line.time + this.#lateMs + (client.capabilities.cohort?.withinMs ?? 0);
     const { method, acquisitions } = sent.line.event;
     for (const [index, given] of acquisitions.entries()) {
       const outcome = outcomes[index] ?? first;
@@ -204,7 +204,7 @@ export class ProcessJudge {
   }
 
   #believes(line: LineOf<'believes'>, given: TraceAcquisition, one: TracedAcquisition): void {
-    const over = one.end ?? one.abandon;
+    const over = one.end ?? one.abandon ?? one.transfer;
     this.#check('belief-ended', over === undefined, one, 'it was believed after its end', over, line);
     if (one.isWhole)
       this.#check(

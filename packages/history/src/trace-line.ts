@@ -30,6 +30,8 @@ export interface TraceCapabilities {
   readonly tenure: 'lease' | 'session';
   readonly order: 'fifo' | 'cohort' | 'none';
   readonly fencing: 'durable' | 'volatile' | 'none';
+  /** For how long after its grant a lease is passed on, also after an unreported steal (§18.6). */
+  readonly cohort?: { readonly withinMs: number };
 }
 
 /** `time` is the monotonic clock of the machine, `at` that of the manager, both in milliseconds. */
