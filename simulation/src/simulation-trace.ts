@@ -5,7 +5,7 @@ import type { SimulatedProcess } from './process/simulated-process.ts';
 /** The trace of a run, with true times. */
 export class SimulationTrace {
   readonly #world: World;
-  readonly #texts: string[][] = [];
+  readonly #traced: { readonly process: SimulatedProcess; readonly lines: string[]; readonly encoder: TraceEncoder }[] = [];
 
   constructor(world: World) {
     this.#world = world;
@@ -14,11 +14,11 @@ export class SimulationTrace {
   follow(process: SimulatedProcess): void {
     const world = this.#world;
     const encoder = new TraceEncoder('store', (name) => name);
-    const text = [encoder.begin(process.name, 'simulated', world.now, process.clock.wall())];
-    this.#texts.push(text);
+    const lines = [encoder.begin(process.name, 'simulated', world.now, process.clock.wall())];
+    this.#traced.push({ process, lines, encoder });
     process.onProtocol = (message) => {
       const { at, until = at } = message;
-      text.push(encoder.line(world.now, message, world.now + process.clock.trueTime(until - at)));
+      lines.push(encoder.line(world.now, message, world.now + process.clock.trueTime(until - at)));
     };
   }
 
@@ -26,6 +26,10 @@ export class SimulationTrace {
     const losses = this.#world.losses.map(
       ({ from, until }) => `${JSON.stringify({ step: 'data-lost', time: from, until })}\n`,
     );
-    return [...losses, ...this.#texts.flat()].join('');
+    const { now } = this.#world;
+    const texts = this.#traced.map(({ process, lines, encoder }) =>
+      lines.join('') + (process.isCrashed ? '' : encoder.end(now)),
+    );
+    return [...losses, ...texts].join('');
   }
 }

@@ -108,20 +108,22 @@ function judgeExplained(
   book: RuleBook,
   options: BeliefOptions,
 ): void {
-  const { end, sent, believed, id, isWhole, hasOtherTtls } = one;
+  const { end, sent, believed, id, isWhole, hasOtherTtls, notHeld, releases } = one;
   if (end === undefined || believed === undefined || !isWhole || hasOtherTtls) return;
   const { why } = end.event;
-  if (why !== 'taken-over' && why !== 'force-released') return;
-  if (end.time >= (end.event.endsAt ?? Infinity)) return;
+  const isLost = why === 'taken-over' || why === 'force-released';
+  // Of a release that was sent again, the first one may have ended the hold.
+  const found = isLost ? end : releases === 1 ? notHeld : undefined;
+  if (found === undefined || found.time >= endsByItself(one)) return;
   const since = sent?.time ?? believed.time;
   const isTaken = takenAway.some(
-    (taken) => taken.by !== id && (taken.id ?? id) === id && taken.from <= end.time && taken.until >= since,
+    (taken) => taken.by !== id && (taken.id ?? id) === id && taken.from <= found.time && taken.until >= since,
   );
-  const isLost = options.losses.some(({ from, until }) => from <= end.time && until >= since);
-  book.check('loss-explained', isTaken || isLost, name, () => [
-    `${whose(one)} lost ${JSON.stringify(name)} (${why}) before its time, and nobody took it.`,
+  const hasLostData = options.losses.some(({ from, until }) => from <= found.time && until >= since);
+  book.check('loss-explained', isTaken || hasLostData, name, () => [
+    `${whose(one)} lost ${JSON.stringify(name)} before its time, as ${isLost ? why : 'its release found'}, and nobody took it.`,
     believed,
-    end,
+    found,
   ]);
 }
 

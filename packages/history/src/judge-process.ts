@@ -129,7 +129,10 @@ export class ProcessJudge {
       if (given.mode !== undefined) one.mode = given.mode;
       if (given.steal === true || given.adopts !== undefined) return taking(given.adopts, one.id);
     } else if (method === 'abandon') one.abandon ??= line;
-    else if (method === 'release') one.release ??= line;
+    else if (method === 'release') {
+      one.releases += 1;
+      one.release ??= line;
+    }
     else if (method === 'downgrade') one.downgrade ??= line;
     else if (method === 'renew') this.#renewed(line, given, one);
     return undefined;
@@ -160,6 +163,7 @@ export class ProcessJudge {
       if (given.id === undefined || outcome === undefined || method === 'forceRelease') continue;
       const one = this.#acquisition(this.#resourceOf(client.store, given.name), given, client, false);
       if (method === 'renew') this.#renewalAnswered(line, sent.line, given, outcome, one);
+      else if (method === 'release' && outcome.status === 'not-held' && one.release === sent.line) one.notHeld ??= line;
       else if (method !== 'attempt' && method !== 'attemptMany' && method !== 'awaitTurn') continue;
       else if (given.adopts !== given.id) this.#attemptAnswered(line, given, outcome, one);
     }
@@ -272,44 +276,26 @@ export class ProcessJudge {
   }
 
   #judgeDebt(one: TracedAcquisition): void {
-    const { end, granted, believed, gaveUp, abandon, release, transfer } = one;
-    const isSession = one.client.capabilities.tenure === 'session';
-    if (one.isWhole && granted !== undefined && believed === undefined && this.#wasTime(granted, one))
-      this.#check(
-        'given-back',
-        abandon !== undefined,
-        one,
-        'it was granted, not believed, and not abandoned',
-        granted,
-      );
-    if (end !== undefined && this.#wasTime(end, one)) {
-      const { why } = end.event;
-      const what = `its lease ended as ${why}, and it was not given back`;
-      if (why === 'released') this.#check('given-back', release !== undefined, one, what, end);
-      else if (why === 'transferred') this.#check('given-back', transfer !== undefined, one, what, end);
-      else if (
-        why === 'unconfirmed' ||
-        why === 'closed' ||
-        why === 'useless' ||
-        (why === 'expired' && isSession)
-      )
-        this.#check('given-back', abandon !== undefined, one, what, end);
+    const { end, granted, believed, gaveUp, abandon, sent } = one;
+    if (one.isWhole && granted !== undefined && believed === undefined && this.#goesOn(granted, one)) {
+      const what = 'it was granted, not believed, and not abandoned';
+      this.#check('given-back', abandon !== undefined, one, what, granted);
     }
-    if (gaveUp !== undefined && one.attempts > 0 && this.#wasTime(gaveUp, one))
-      this.#check(
-        'abandoned',
-        abandon !== undefined,
-        one,
-        'its acquire gave up, and did not abandon it',
-        one.sent,
-        gaveUp,
-      );
+    // What ends a lease sends its release or its abandon at once.
+    if (end !== undefined && this.#goesOn(end, one, 0)) {
+      const what = `its lease ended as ${end.event.why}, and it was not given back`;
+      const given = givenBack(one, end.event.why);
+      if (given !== undefined) this.#check('given-back', given.by !== undefined, one, what, end);
+    }
+    if (gaveUp === undefined || one.attempts === 0 || !this.#goesOn(gaveUp, one)) return;
+    const what = 'its acquire gave up, and did not abandon it';
+    this.#check('abandoned', abandon !== undefined, one, what, sent, gaveUp);
   }
 
-  /** Whether what is owed since a line must have been sent: the manager had its time, before it closed. */
-  #wasTime(since: PlacedLine, { client, process }: TracedAcquisition): boolean {
+  /** Whether the manager goes on for some time after a line: then what is owed must have been sent. */
+  #goesOn(since: PlacedLine, { client, process }: TracedAcquisition, forMs = OWED_WITHIN_MS): boolean {
     const end = client.closed ?? (process.lines.at(-1) as PlacedLine);
-    return end.time - since.time > OWED_WITHIN_MS;
+    return end.time - since.time > forMs;
   }
 
   #judgeEndByTime(one: TracedAcquisition): void {
@@ -376,6 +362,8 @@ export class ProcessJudge {
         ...{ renewal: undefined, lost: undefined, gaveUp: undefined, renewedForMs: undefined },
         confirmedUntil: Number.NEGATIVE_INFINITY,
         attempts: 0,
+        releases: 0,
+        notHeld: undefined,
         hasOtherTtls: false,
       };
       resource.acquisitions.set(id, one);
@@ -395,5 +383,27 @@ export class ProcessJudge {
       `${this.#process.name}'s acquisition ${JSON.stringify(one.id)} of ${JSON.stringify(one.name)}: ${what}.`,
       ...lines,
     ]);
+  }
+}
+
+/** The call that gives back a lease that ended so; `undefined` where the store ends it by itself. */
+function givenBack(
+  { abandon, release, transfer, client }: TracedAcquisition,
+  why: string,
+): { readonly by: PlacedLine | undefined } | undefined {
+  switch (why) {
+    case 'released':
+      return { by: release };
+    case 'transferred':
+      return { by: transfer };
+    case 'unconfirmed':
+    case 'closed':
+    case 'useless':
+      return { by: abandon };
+    // A session keeps what its holder has given up (docs/spec.md §4.2).
+    case 'expired':
+      return client.capabilities.tenure === 'session' ? { by: abandon } : undefined;
+    default:
+      return undefined;
   }
 }

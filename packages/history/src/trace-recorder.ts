@@ -70,8 +70,7 @@ class Recording implements TraceRecording {
   readonly #isOwn: boolean;
   readonly #mostLines: number;
   readonly #encoder: TraceEncoder;
-  /** The difference between the clock that all processes of the machine share and `performance.now()`. */
-  readonly #offset = machineNow() - performance.now();
+  readonly #offset = machineOffset();
   #kept: { readonly time: number; readonly message: ProtocolMessage }[] = [];
   #isScheduled = false;
   #isBlocked = false;
@@ -171,6 +170,12 @@ class Recording implements TraceRecording {
 function machineNow(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1_000 + nanoseconds / 1e6;
+}
+
+/** The difference between that clock and `performance.now()`, which is read faster. */
+function machineOffset(): number {
+  // Between two readings the process may stand still, which makes a difference too small.
+  return Math.max(...Array.from({ length: 20 }, () => machineNow() - performance.now()));
 }
 
 /** The machine whose clock is read: containers of one host share it. */

@@ -47,6 +47,10 @@ export interface TracedAcquisition {
   end: LineOf<'ends'> | undefined;
   abandon: PlacedLine | undefined;
   release: PlacedLine | undefined;
+  /** How often it was released. */
+  releases: number;
+  /** The answer to its first release, where the store did not have it. */
+  notHeld: PlacedLine | undefined;
   transfer: PlacedLine | undefined;
   downgrade: PlacedLine | undefined;
   renewal: PlacedLine | undefined;
@@ -68,9 +72,11 @@ export function believedUntil({ end, lastBelieved, process, client }: TracedAcqu
     const endsBefore = (end.event.endsAt ?? Number.POSITIVE_INFINITY) + (end.time - end.event.time);
     return Math.min(end.time, endsBefore);
   }
-  // A session ends with its process, and lasts for longer than the last line about a lease says.
-  if (client.capabilities.tenure === 'session') return (process.lines.at(-1) as PlacedLine).time;
-  return endsAt + shift;
+  const last = process.lines.at(-1) as PlacedLine;
+  // A session lasts for longer than the last line about a lease says.
+  if (client.capabilities.tenure === 'session') return last.time;
+  // Whoever was killed may have released what it held, and not have written that any more.
+  return last.event.step === 'end' ? endsAt + shift : Math.min(last.time, endsAt + shift);
 }
 
 /** For how long a process has shown that it runs, between two times: from its first to its last line there. */

@@ -5,6 +5,7 @@ import { SeededRandom } from './seeded-random.ts';
 const TURNS_AT_ONCE = 64;
 /** A schedule of the default size has some 500 events. */
 const MOST_EVENTS = 60_000;
+const MOST_EVENTS_AFTER = 2_000;
 
 /** One line of a timeline. */
 export interface TimelineEntry {
@@ -38,6 +39,8 @@ export class World {
   readonly #queue = new EventQueue();
   #now = 0;
   #steps = 0;
+  /** After a violation, the number of events after which the run ends. */
+  #endsAt: number | undefined;
   /** True time until which leases may be held that the store has lost. */
   #lossLastsUntil = Number.NEGATIVE_INFINITY;
 
@@ -119,7 +122,8 @@ export class World {
   /** Whether the run is over. */
   #step(isOver: () => boolean, check: () => void): boolean {
     check();
-    if ((this.violations.length > 0 && !this.goesOn) || isOver()) return true;
+    if (this.violations.length > 0) this.#endsAt ??= this.#steps + (this.goesOn ? MOST_EVENTS_AFTER : 0);
+    if (this.#steps >= (this.#endsAt ?? Infinity) || isOver()) return true;
     const event = this.#queue.take();
     if (event === undefined) return true;
     this.#now = Math.max(this.#now, event.at);
