@@ -5,7 +5,11 @@ import type { SimulatedProcess } from './process/simulated-process.ts';
 /** The trace of a run, with true times. */
 export class SimulationTrace {
   readonly #world: World;
-  readonly #traced: { readonly process: SimulatedProcess; readonly lines: string[]; readonly encoder: TraceEncoder }[] = [];
+  readonly #traced: {
+    readonly process: SimulatedProcess;
+    readonly lines: string[];
+    readonly encoder: TraceEncoder;
+  }[] = [];
 
   constructor(world: World) {
     this.#world = world;
@@ -27,8 +31,8 @@ export class SimulationTrace {
       ({ from, until }) => `${JSON.stringify({ step: 'data-lost', time: from, until })}\n`,
     );
     const { now } = this.#world;
-    const texts = this.#traced.map(({ process, lines, encoder }) =>
-      lines.join('') + (process.isCrashed ? '' : encoder.end(now)),
+    const texts = this.#traced.map(
+      ({ process, lines, encoder }) => lines.join('') + (process.isCrashed ? '' : encoder.end(now)),
     );
     return [...losses, ...texts].join('');
   }

@@ -18,6 +18,8 @@ const OWED_WITHIN_MS = 3_000;
 /** The end of a lease by its time is told within this time by a process that runs. */
 const TOLD_WITHIN_MS = 1_000;
 const AWAKE_MS = 50;
+/** A process that runs renews a lease within this time after its renewal is due. */
+const RENEWS_WITHIN_MS = 20;
 
 /** A time in which an operator or another client may have ended holds of a resource. */
 export interface TakenAway {
@@ -132,8 +134,7 @@ export class ProcessJudge {
     else if (method === 'release') {
       one.releases += 1;
       one.release ??= line;
-    }
-    else if (method === 'downgrade') one.downgrade ??= line;
+    } else if (method === 'downgrade') one.downgrade ??= line;
     else if (method === 'renew') this.#renewed(line, given, one);
     return undefined;
   }
@@ -163,7 +164,8 @@ export class ProcessJudge {
       if (given.id === undefined || outcome === undefined || method === 'forceRelease') continue;
       const one = this.#acquisition(this.#resourceOf(client.store, given.name), given, client, false);
       if (method === 'renew') this.#renewalAnswered(line, sent.line, given, outcome, one);
-      else if (method === 'release' && outcome.status === 'not-held' && one.release === sent.line) one.notHeld ??= line;
+      else if (method === 'release' && outcome.status === 'not-held' && one.release === sent.line)
+        one.notHeld ??= line;
       else if (method !== 'attempt' && method !== 'attemptMany' && method !== 'awaitTurn') continue;
       else if (given.adopts !== given.id) this.#attemptAnswered(line, given, outcome, one);
     }
@@ -322,10 +324,19 @@ export class ProcessJudge {
       );
     const endsByTime = end?.event.why === 'expired' || end?.event.why === 'unconfirmed';
     if (!believed.event.renews || !endsByTime || renewal !== undefined) return;
+    // A wall clock that is set forward ends a lease at once.
+    const jumpedMs = end.event.at - believed.event.at - (end.time - believed.time);
     const middle = believed.time + (until - believed.time) / 2;
-    const wasAwake = awakeMs(process, middle, until) > (until - middle) / 4;
-    if (wasAwake)
-      this.#check('renewal-sent', false, one, 'its time was over, and no renewal was sent', believed, end);
+    const wasAwake = awakeMs(process, middle, until) > RENEWS_WITHIN_MS;
+    if (jumpedMs < RENEWS_WITHIN_MS)
+      this.#check(
+        'renewal-sent',
+        !wasAwake,
+        one,
+        'its time was over, and no renewal was sent',
+        believed,
+        end,
+      );
   }
 
   #acquisition(

@@ -24,10 +24,17 @@ export interface ProtocolMessage {
   readonly step: string;
   readonly client: { readonly backend: string; readonly capabilities: TraceCapabilities };
   readonly at: number;
-  readonly acquisition?: ProtocolAcquisition;
+  readonly call?: number;
+  readonly method?: string;
   readonly acquisitions?: readonly ProtocolAcquisition[];
+  readonly enqueue?: boolean;
   readonly outcomes?: readonly ProtocolOutcome[];
+  readonly acquisition?: ProtocolAcquisition;
+  readonly why?: string;
   readonly until?: number;
+  readonly renews?: boolean;
+  readonly scope?: number;
+  readonly within?: number;
 }
 
 interface KnownClient {
@@ -43,6 +50,9 @@ export class TraceEncoder {
   readonly #store: string | undefined;
   readonly #shownName: (name: string) => string;
   readonly #clients = new Map<object, KnownClient>();
+  #last: ProtocolAcquisition = { name: '' };
+  #lastText = '';
+  readonly #modes = new WeakMap<object, string>();
   /** Names as JSON. */
   #names = new Map<string, string>();
 
@@ -52,19 +62,19 @@ export class TraceEncoder {
   }
 
   begin(process: string, machine: string, time: number, wall: number): string {
-    return line({ step: 'begin', version: 1, process, machine, time: rounded(time), wall });
+    return line({ step: 'begin', version: 1, process, machine, time, wall });
   }
 
   clock(time: number, wall: number): string {
-    return line({ step: 'clock', time: rounded(time), wall });
+    return line({ step: 'clock', time, wall });
   }
 
   dropped(time: number, lines: number): string {
-    return line({ step: 'dropped', time: rounded(time), lines });
+    return line({ step: 'dropped', time, lines });
   }
 
   end(time: number): string {
-    return line({ step: 'end', time: rounded(time) });
+    return line({ step: 'end', time });
   }
 
   /** @param endsAt - the time of `until` on the shared clock, where it is known better than from the clocks of the message */
@@ -79,61 +89,66 @@ export class TraceEncoder {
     }
     // A wall clock that is set forward moves the manager's clock forward, never back: the difference only gets smaller.
     known.offset = Math.min(known.offset, time - at);
-    text += `{"step":"${message.step}","time":${rounded(time)},"client":${known.number},"at":${rounded(at)}`;
-    for (const name in message) {
-      if (name === 'step' || name === 'client' || name === 'at') continue;
-      const value = message[name as keyof ProtocolMessage] as unknown;
-      if (value !== undefined) text += this.#property(name, value);
-    }
-    const { until } = message;
+    text += `{"step":"${message.step}","time":${decimal(time)},"client":${known.number},"at":${decimal(at)}`;
+    const { call, method, acquisitions, acquisition, enqueue, outcomes, why, until, renews, scope, within } =
+      message;
+    if (call !== undefined) text += `,"call":${call}`;
+    if (method !== undefined) text += `,"method":"${method}"`;
+    if (acquisitions !== undefined)
+      text += `,"acquisitions":[${acquisitions.length === 1 ? this.#acquisition(acquisitions[0] as ProtocolAcquisition) : acquisitions.map((one) => this.#acquisition(one)).join()}]`;
+    if (enqueue !== undefined) text += `,"enqueue":${enqueue}`;
+    if (outcomes !== undefined) text += `,"outcomes":[${outcomes.map(outcome).join()}]`;
+    if (acquisition !== undefined) text += `,"acquisition":${this.#acquisition(acquisition)}`;
+    if (why !== undefined) text += `,"why":"${why}"`;
+    if (renews !== undefined) text += `,"renews":${renews}`;
+    if (scope !== undefined) text += `,"scope":${scope},"within":${within}`;
     if (until !== undefined && Number.isFinite(until))
-      text += `,"endsAt":${rounded(endsAt ?? until + known.offset)}`;
+      text += `,"until":${decimal(until)},"endsAt":${decimal(endsAt ?? until + known.offset)}`;
     return `${text}}\n`;
   }
 
   #client(time: number, { backend, capabilities }: ProtocolMessage['client'], client: number): string {
     const store = this.#store ?? backend;
-    return line({ step: 'client', time: rounded(time), client, backend, store, capabilities });
+    return line({ step: 'client', time, client, backend, store, capabilities });
   }
 
-  #property(name: string, value: unknown): string {
-    switch (name) {
-      case 'acquisition':
-        return `,"acquisition":${this.#acquisition(value as ProtocolAcquisition)}`;
-      case 'acquisitions':
-        return `,"acquisitions":[${(value as ProtocolAcquisition[]).map((one) => this.#acquisition(one)).join()}]`;
-      case 'outcomes':
-        return `,"outcomes":[${(value as ProtocolOutcome[]).map(outcome).join()}]`;
-      default:
-        if (typeof value === 'number') return Number.isFinite(value) ? `,"${name}":${rounded(value)}` : '';
-        return `,"${name}":${JSON.stringify(value)}`;
-    }
-  }
-
-  #acquisition({
-    name,
-    acquisitionId,
-    mode,
-    ttlMs,
-    fencingToken,
-    steal,
-    adopts,
-  }: ProtocolAcquisition): string {
+  /** The events of one acquisition follow each other, most often. */
+  #acquisition(one: ProtocolAcquisition): string {
+    const { name, acquisitionId, mode, ttlMs, fencingToken, steal, adopts } = one;
+    const last = this.#last;
+    if (
+      acquisitionId !== undefined &&
+      last.acquisitionId === acquisitionId &&
+      last.name === name &&
+      last.fencingToken === fencingToken &&
+      last.mode === mode &&
+      last.ttlMs === ttlMs &&
+      last.adopts === adopts
+    )
+      return this.#lastText;
     let text = `{"name":${this.#name(name)}`;
-    if (acquisitionId !== undefined) text += `,"id":${JSON.stringify(acquisitionId)}`;
-    if (mode !== undefined) text += `,"mode":${JSON.stringify(mode)}`;
+    if (acquisitionId !== undefined) text += `,"id":${quoted(acquisitionId)}`;
+    if (mode !== undefined) text += `,"mode":${this.#mode(mode)}`;
     if (ttlMs !== undefined) text += `,"ttlMs":${ttlMs}`;
     if (fencingToken !== undefined) text += `,"token":"${fencingToken}"`;
     if (steal === true) text += ',"steal":true';
-    if (adopts !== undefined) text += `,"adopts":${JSON.stringify(adopts)}`;
-    return `${text}}`;
+    if (adopts !== undefined) text += `,"adopts":${quoted(adopts)}`;
+    this.#last = one;
+    return (this.#lastText = `${text}}`);
+  }
+
+  /** The locks of a program have few modes, each an object of its own. */
+  #mode(mode: object): string {
+    let text = this.#modes.get(mode);
+    if (text === undefined) this.#modes.set(mode, (text = JSON.stringify(mode)));
+    return text;
   }
 
   #name(name: string): string {
     let text = this.#names.get(name);
     if (text === undefined) {
       if (this.#names.size >= MOST_NAMES) this.#names = new Map();
-      this.#names.set(name, (text = JSON.stringify(this.#shownName(name))));
+      this.#names.set(name, (text = ascii(this.#shownName(name))));
     }
     return text;
   }
@@ -147,20 +162,35 @@ function outcome({
   validForMs,
   acquisitionId,
 }: ProtocolOutcome): string {
-  let text = `{"status":${JSON.stringify(status)}`;
-  if (reason !== undefined) text += `,"reason":${JSON.stringify(reason)}`;
+  if (status === 'none') return '{"status":"none"}';
+  let text = `{"status":${quoted(status)}`;
+  if (reason !== undefined) text += `,"reason":${quoted(reason)}`;
   if (fencingToken !== undefined) text += `,"token":"${fencingToken}"`;
-  if (countedFrom !== undefined) text += `,"countedFrom":${rounded(countedFrom)}`;
-  if (validForMs !== undefined) text += `,"validForMs":${rounded(validForMs)}`;
-  if (acquisitionId !== undefined) text += `,"id":${JSON.stringify(acquisitionId)}`;
+  if (Number.isFinite(countedFrom)) text += `,"countedFrom":${decimal(countedFrom as number)}`;
+  if (Number.isFinite(validForMs)) text += `,"validForMs":${decimal(validForMs as number)}`;
+  if (acquisitionId !== undefined) text += `,"id":${quoted(acquisitionId)}`;
   return `${text}}`;
 }
 
 function line(value: object): string {
-  return `${JSON.stringify(value)}\n`;
+  return `${ascii(value)}\n`;
 }
 
-/** Microseconds are enough, and short. */
-function rounded(ms: number): number {
-  return Math.round(ms * 1_000) / 1_000;
+/** JSON whose characters are bytes: such a text is written without being encoded. */
+function ascii(value: unknown): string {
+  const code = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/g, code);
+}
+
+/** Ids and words need no escapes, and most often are all there is. */
+function quoted(text: string): string {
+  return /^[\w-]*$/.test(text) ? `"${text}"` : ascii(text);
+}
+
+/** Microseconds are enough; whole numbers become a text faster than fractions do. */
+function decimal(ms: number): string {
+  const micros = Math.round(Math.abs(ms) * 1_000);
+  const rest = micros % 1_000;
+  const zeros = rest < 10 ? '00' : rest < 100 ? '0' : '';
+  return `${ms < 0 ? '-' : ''}${(micros - rest) / 1_000}.${zeros}${rest}`;
 }

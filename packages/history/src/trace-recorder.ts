@@ -35,6 +35,10 @@ export interface TraceRecording extends AsyncDisposable {
 }
 
 const CHANNEL = 'locks:protocol';
+/** What is kept is written after this time, in milliseconds: a write of a file costs more than hundreds of lines. */
+const WRITE_AFTER_MS = 50;
+/** So many lines are written at once. */
+const LINES_AT_ONCE = 1_000;
 /** How often the trace says what the wall clock shows, in milliseconds. */
 const CLOCK_EVERY_MS = 10_000;
 
@@ -72,7 +76,7 @@ class Recording implements TraceRecording {
   readonly #encoder: TraceEncoder;
   readonly #offset = machineOffset();
   #kept: { readonly time: number; readonly message: ProtocolMessage }[] = [];
-  #isScheduled = false;
+  #timer: NodeJS.Timeout | undefined;
   #isBlocked = false;
   #error: unknown;
   #droppedBefore = 0;
@@ -107,14 +111,15 @@ class Recording implements TraceRecording {
   readonly #receive = (message: unknown): void => {
     if (this.#kept.length >= this.#mostLines || this.#error !== undefined) return void (this.dropped += 1);
     this.#kept.push({ time: this.#now(), message: message as ProtocolMessage });
-    if (this.#isScheduled || this.#isBlocked) return;
-    this.#isScheduled = true;
-    setImmediate(this.#flush).unref();
+    if (this.#isBlocked) return;
+    if (this.#kept.length >= LINES_AT_ONCE) this.#flush();
+    else this.#timer ??= setTimeout(this.#flush, WRITE_AFTER_MS).unref();
   };
 
-  /** Writes what has been kept, in one piece, once the calls of this turn of the event loop have been sent. */
+  /** Writes what has been kept, in one piece. */
   readonly #flush = (): void => {
-    this.#isScheduled = false;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     const kept = this.#kept;
     this.#kept = [];
     let text = '';
@@ -132,7 +137,7 @@ class Recording implements TraceRecording {
   };
 
   #write(text: string): void {
-    if (this.#error !== undefined || this.#stream.write(text)) return;
+    if (this.#error !== undefined || this.#stream.write(text, 'latin1')) return;
     this.#isBlocked = true;
     this.#stream.once('drain', () => {
       this.#isBlocked = false;

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
   checkTrace,
@@ -6,6 +8,7 @@ import {
   type TraceRule,
   type TraceVerdict,
 } from '../src/index.ts';
+import { TRACE_RULES } from '../src/trace-rules.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -413,4 +416,13 @@ test('a malformed line is told with its number, and the last line of a killed pr
   expect(lines).toHaveLength(1);
   expect(malformed.map(({ line }) => line)).toEqual([2, 3]);
   expect(truncated.map(({ line }) => line)).toEqual([4]);
+});
+
+test('the page on traces has the table of the rules, and each cites a clause of the specification', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/traces.md'), 'utf8');
+  const spec = readFileSync(join(import.meta.dirname, '../../../docs/spec.md'), 'utf8');
+  for (const [rule, [clause, what]] of Object.entries(TRACE_RULES)) {
+    expect(page).toContain(`| \`${rule}\` | ${clause} | ${what} |`);
+    expect(spec).toContain(`\n${clause.slice(1)} `);
+  }
 });

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { parseTrace, readTrace, recordTrace } from '../src/index.ts';
 
@@ -84,6 +84,19 @@ test('messages become lines of a trace, with tokens as texts and times on the cl
   expect(endless).not.toHaveProperty('until');
 });
 
+test('a name of any characters is read as it was', async () => {
+  const stream = new SlowStream();
+  stream.go();
+  const trace = recordTrace(stream);
+  const name = 'größe "1" 漢 \u{1F600} \n';
+  publish({ step: 'gives-up', acquisition: { ...acquisition, name } });
+  await trace.close();
+  const { lines } = parseTrace(stream.text);
+  expect(lines.find(({ event }) => event.step === 'gives-up')?.event).toMatchObject({
+    acquisition: { name },
+  });
+});
+
 test('a name is hashed where that was asked for, the same name to the same hash', async () => {
   const stream = new SlowStream();
   stream.go();
@@ -103,7 +116,7 @@ test('what a slow stream does not take is kept up to a limit, and what is droppe
   const stream = new SlowStream();
   const trace = recordTrace(stream, { mostLines: 3 });
   for (let count = 0; count < 10; count += 1) publish({ step: 'gives-up', acquisition });
-  await turn();
+  await sleep(100);
   expect(trace.dropped).toBe(7);
   stream.go();
   await trace.close();

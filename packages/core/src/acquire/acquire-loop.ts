@@ -363,11 +363,10 @@ export class AcquireLoop {
 
   /** Abandons the acquisition, so that nothing is left behind, and returns the error for the caller. */
   #abandonAndMakeError(error: unknown): unknown {
-    if (this.#sent) {
-      const { protocol } = this.#core;
-      if (protocol.isHeard) protocol.tell({ step: 'gives-up', acquisition: shown(this.#request) });
-      this.#core.abandonWhenAdmitted(this.#request);
-    }
+    const { protocol } = this.#core;
+    if (this.#sent && protocol.isHeard)
+      protocol.tell({ step: 'gives-up', acquisition: shown(this.#request) });
+    if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);
     const holders = this.#holderQuery?.holders;
     publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });
     return error;
