@@ -82,7 +82,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['index.ts'],
     ['{check-history,check-trace,history-to-edn}.ts'],
     ['{judge-beliefs,trace-processes}.ts'],
-    ['judge-process.ts'],
+    ['judge-{ends,process}.ts'],
     ['{collect-history,judge-acquisition,judge-resource}.ts', 'traced-acquisition.ts', 'read-trace.ts'],
     ['{read-history,highest-by-weight,history-recorder}.ts', 'trace-{recorder,rules}.ts'],
     ['trace-encoder.ts'],

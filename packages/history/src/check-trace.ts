@@ -1,9 +1,11 @@
 import { HistoryError, show } from './history-error.ts';
 import { judgeBeliefs } from './judge-beliefs.ts';
-import { ProcessJudge, type TracedResource } from './judge-process.ts';
+import { judgeEnds } from './judge-ends.ts';
+import { ProcessJudge } from './judge-process.ts';
 import type { ReadTrace } from './read-trace.ts';
 import { type CheckedRule, RuleBook, type TraceViolation } from './trace-rules.ts';
 import { orderedProcesses } from './trace-processes.ts';
+import type { TracedResource } from './traced-acquisition.ts';
 
 /** Options of {@link checkTrace}. */
 export interface TraceCheckOptions {
@@ -69,9 +71,8 @@ export function checkTrace(trace: ReadTrace, options: TraceCheckOptions = {}): T
       resources.set(key, (resource = { name, acquisitions: new Map(), takenAway: [], limits: [] }));
     return resource;
   };
-  const judges = processes.map((process) => new ProcessJudge(process, book, lateMs, resourceOf));
-  for (const judge of judges) judge.read();
-  for (const judge of judges) judge.judgeEnds();
+  const read = processes.map((process) => new ProcessJudge(process, book, lateMs, resourceOf).read());
+  for (const acquisitions of read) judgeEnds(acquisitions, book);
   let acquisitions = 0;
   let beliefs = 0;
   for (const resource of resources.values()) {

@@ -1,10 +1,15 @@
 import type { HistoryMode } from './history-event.ts';
 import type { HistoryOperation } from './history-operation.ts';
 import { type CertainHold, type HistoryViolationKind, Narrator } from './history-verdict.ts';
-import type { TracedResource } from './judge-process.ts';
 import { judgeResource } from './judge-resource.ts';
 import type { RuleBook, TracePlace, TraceRule } from './trace-rules.ts';
-import { awakeMs, believedUntil, type PlacedLine, type TracedAcquisition } from './traced-acquisition.ts';
+import {
+  awakeMs,
+  believedUntil,
+  type PlacedLine,
+  type TracedAcquisition,
+  type TracedResource,
+} from './traced-acquisition.ts';
 
 /** A time in which a store lost data. */
 export interface DataLoss {
@@ -67,6 +72,8 @@ function beliefOf(
 ): Belief | undefined {
   const { believed: first, sent, id } = one;
   if (first === undefined || isInLoss(first.time, options)) return undefined;
+  // The line that tells its end may be one of those that are missing.
+  if (one.process.isIncomplete && one.end === undefined) return undefined;
   // A loss of data ends what was granted before it, and perhaps delivered after it.
   const askedAt = sent?.time ?? first.time;
   const { losses } = options;

@@ -2,44 +2,19 @@ import { EXCLUSIVE } from './history-event.ts';
 import type { TraceAcquisition, TraceOutcome } from './trace-line.ts';
 import type { RuleBook, TraceRule } from './trace-rules.ts';
 import {
-  awakeMs,
-  believedUntil,
+  checkAcquisition,
   type LineOf,
+  newAcquisition,
   type PlacedLine,
+  type TakenAway,
   type TracedAcquisition,
   type TracedClient,
   type TracedProcess,
+  type TracedResource,
 } from './traced-acquisition.ts';
 
 /** Times of the trace have three decimals. */
 const ROUNDING_MS = 0.01;
-/** What is owed is sent within this time: abandons of thousands wait for each other. */
-const OWED_WITHIN_MS = 3_000;
-/** The end of a lease by its time is told within this time by a process that runs. */
-const TOLD_WITHIN_MS = 1_000;
-const AWAKE_MS = 50;
-/** A process that runs renews a lease within this time after its renewal is due. */
-const RENEWS_WITHIN_MS = 20;
-
-/** A time in which an operator or another client may have ended holds of a resource. */
-export interface TakenAway {
-  readonly from: number;
-  until: number;
-  /** The only hold that may have been ended; `undefined`: any. */
-  readonly id: string | undefined;
-  /** The acquisition that took it. */
-  readonly by: string | undefined;
-}
-
-/** What is known of a resource beside its acquisitions. */
-export interface TracedResource {
-  readonly name: string;
-  readonly acquisitions: Map<string, TracedAcquisition>;
-  readonly takenAway: TakenAway[];
-  /** The limits that were set. */
-  readonly limits: number[];
-}
-
 interface SentCall {
   readonly line: LineOf<'call'>;
   readonly takenAway: TakenAway | undefined;
@@ -73,8 +48,8 @@ export class ProcessJudge {
     this.#resourceOf = resourceOf;
   }
 
-  /** Reads the lines. The rules on what had to follow need those of all processes: {@link ProcessJudge.judgeEnds}. */
-  read(): void {
+  /** Reads the lines. Gives the acquisitions of the process. */
+  read(): ReadonlySet<TracedAcquisition> {
     for (const line of this.#process.lines) {
       const { event } = line;
       if (!('client' in event) || event.step === 'client') continue;
@@ -85,6 +60,7 @@ export class ProcessJudge {
       else if (event.step === 'closes') client.closed = line;
       else this.#told(line, event.acquisition, client);
     }
+    return this.#acquisitions;
   }
 
   #called(line: LineOf<'call'>, client: TracedClient): void {
@@ -268,77 +244,6 @@ export class ProcessJudge {
     );
   }
 
-  /** What had to follow, and did not: only where the trace goes on for long enough, and is complete. */
-  judgeEnds(): void {
-    if (this.#process.isIncomplete) return;
-    for (const one of this.#acquisitions) {
-      this.#judgeDebt(one);
-      this.#judgeEndByTime(one);
-    }
-  }
-
-  #judgeDebt(one: TracedAcquisition): void {
-    const { end, granted, believed, gaveUp, abandon, sent } = one;
-    if (one.isWhole && granted !== undefined && believed === undefined && this.#goesOn(granted, one)) {
-      const what = 'it was granted, not believed, and not abandoned';
-      this.#check('given-back', abandon !== undefined, one, what, granted);
-    }
-    // What ends a lease sends its release or its abandon at once.
-    if (end !== undefined && this.#goesOn(end, one, 0)) {
-      const what = `its lease ended as ${end.event.why}, and it was not given back`;
-      const given = givenBack(one, end.event.why);
-      if (given !== undefined) this.#check('given-back', given.by !== undefined, one, what, end);
-    }
-    if (gaveUp === undefined || one.attempts === 0 || !this.#goesOn(gaveUp, one)) return;
-    const what = 'its acquire gave up, and did not abandon it';
-    this.#check('abandoned', abandon !== undefined, one, what, sent, gaveUp);
-  }
-
-  /** Whether the manager goes on for some time after a line: then what is owed must have been sent. */
-  #goesOn(since: PlacedLine, { client, process }: TracedAcquisition, forMs = OWED_WITHIN_MS): boolean {
-    const end = client.closed ?? (process.lines.at(-1) as PlacedLine);
-    return end.time - since.time > forMs;
-  }
-
-  #judgeEndByTime(one: TracedAcquisition): void {
-    const { believed, end, lost, renewal, process } = one;
-    if (believed === undefined) return;
-    const until = believedUntil(one);
-    const goesOn = (from: number): boolean => awakeMs(process, from, Number.POSITIVE_INFINITY) > AWAKE_MS;
-    if (lost !== undefined && goesOn(lost.time + AWAKE_MS))
-      this.#check(
-        'renewal-lost',
-        end !== undefined,
-        one,
-        'a renewal found it lost, and its end was not told',
-        lost,
-      );
-    if (one.client.capabilities.tenure === 'session') return;
-    if (end !== undefined || goesOn(until + TOLD_WITHIN_MS))
-      this.#check(
-        'loss-told',
-        end !== undefined,
-        one,
-        'its time was over, and that was not told',
-        one.lastBelieved,
-      );
-    const endsByTime = end?.event.why === 'expired' || end?.event.why === 'unconfirmed';
-    if (!believed.event.renews || !endsByTime || renewal !== undefined) return;
-    // A wall clock that is set forward ends a lease at once.
-    const jumpedMs = end.event.at - believed.event.at - (end.time - believed.time);
-    const middle = believed.time + (until - believed.time) / 2;
-    const wasAwake = awakeMs(process, middle, until) > RENEWS_WITHIN_MS;
-    if (jumpedMs < RENEWS_WITHIN_MS)
-      this.#check(
-        'renewal-sent',
-        !wasAwake,
-        one,
-        'its time was over, and no renewal was sent',
-        believed,
-        end,
-      );
-  }
-
   #acquisition(
     resource: TracedResource,
     { id = '', mode = EXCLUSIVE, name }: TraceAcquisition,
@@ -347,36 +252,8 @@ export class ProcessJudge {
   ): TracedAcquisition {
     let one = resource.acquisitions.get(id);
     if (one === undefined) {
-      one = {
-        ...{
-          name,
-          id,
-          mode,
-          client,
-          process: this.#process,
-          isWhole: isFirst && !this.#process.isIncomplete,
-        },
-        ...{
-          sent: undefined,
-          granted: undefined,
-          token: undefined,
-          believed: undefined,
-          lastBelieved: undefined,
-        },
-        ...{
-          end: undefined,
-          abandon: undefined,
-          release: undefined,
-          transfer: undefined,
-          downgrade: undefined,
-        },
-        ...{ renewal: undefined, lost: undefined, gaveUp: undefined, renewedForMs: undefined },
-        confirmedUntil: Number.NEGATIVE_INFINITY,
-        attempts: 0,
-        releases: 0,
-        notHeld: undefined,
-        hasOtherTtls: false,
-      };
+      const isWhole = isFirst && !this.#process.isIncomplete;
+      one = newAcquisition({ name, id, mode, client, process: this.#process, isWhole });
       resource.acquisitions.set(id, one);
       this.#acquisitions.add(one);
     }
@@ -390,31 +267,6 @@ export class ProcessJudge {
     what: string,
     ...lines: readonly (PlacedLine | undefined)[]
   ): void {
-    this.#book.check(rule, holds, one.name, () => [
-      `${this.#process.name}'s acquisition ${JSON.stringify(one.id)} of ${JSON.stringify(one.name)}: ${what}.`,
-      ...lines,
-    ]);
-  }
-}
-
-/** The call that gives back a lease that ended so; `undefined` where the store ends it by itself. */
-function givenBack(
-  { abandon, release, transfer, client }: TracedAcquisition,
-  why: string,
-): { readonly by: PlacedLine | undefined } | undefined {
-  switch (why) {
-    case 'released':
-      return { by: release };
-    case 'transferred':
-      return { by: transfer };
-    case 'unconfirmed':
-    case 'closed':
-    case 'useless':
-      return { by: abandon };
-    // A session keeps what its holder has given up (docs/spec.md §4.2).
-    case 'expired':
-      return client.capabilities.tenure === 'session' ? { by: abandon } : undefined;
-    default:
-      return undefined;
+    checkAcquisition(this.#book, rule, holds, one, what, ...lines);
   }
 }

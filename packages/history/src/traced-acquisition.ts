@@ -1,6 +1,6 @@
 import type { HistoryMode } from './history-event.ts';
 import type { TraceCapabilities, TraceLine } from './trace-line.ts';
-import type { TracePlace } from './trace-rules.ts';
+import type { RuleBook, TracePlace, TraceRule } from './trace-rules.ts';
 
 /** A line with its place, and with its time on a clock that all processes of the trace share. */
 export type PlacedLine<L extends TraceLine = TraceLine> = {
@@ -61,6 +61,58 @@ export interface TracedAcquisition {
   /** Renewals with different ttls may be carried out in any order (docs/spec.md §1.7). */
   renewedForMs: number | undefined;
   hasOtherTtls: boolean;
+}
+
+type Beginning = Pick<TracedAcquisition, 'name' | 'id' | 'mode' | 'client' | 'process' | 'isWhole'>;
+
+/** An acquisition of which no line has been read. */
+export function newAcquisition(beginning: Beginning): TracedAcquisition {
+  const none = undefined;
+  return {
+    ...beginning,
+    confirmedUntil: Number.NEGATIVE_INFINITY,
+    attempts: 0,
+    releases: 0,
+    hasOtherTtls: false,
+    renewedForMs: undefined,
+    ...{ sent: none, granted: none, token: none, believed: none, lastBelieved: none, end: none },
+    ...{ abandon: none, release: none, notHeld: none, transfer: none, downgrade: none },
+    ...{ renewal: none, lost: none, gaveUp: none },
+  };
+}
+
+/** A time in which an operator or another client may have ended holds of a resource. */
+export interface TakenAway {
+  readonly from: number;
+  until: number;
+  /** The only hold that may have been ended; `undefined`: any. */
+  readonly id: string | undefined;
+  /** The acquisition that took it. */
+  readonly by: string | undefined;
+}
+
+/** What is known of a resource beside its acquisitions. */
+export interface TracedResource {
+  readonly name: string;
+  readonly acquisitions: Map<string, TracedAcquisition>;
+  readonly takenAway: TakenAway[];
+  /** The limits that were set. */
+  readonly limits: number[];
+}
+
+/** Notes a check of one acquisition. */
+export function checkAcquisition(
+  book: RuleBook,
+  rule: TraceRule,
+  holds: boolean,
+  { process, id, name }: TracedAcquisition,
+  what: string,
+  ...lines: readonly (PlacedLine | undefined)[]
+): void {
+  book.check(rule, holds, name, () => [
+    `${process.name}'s acquisition ${JSON.stringify(id)} of ${JSON.stringify(name)}: ${what}.`,
+    ...lines,
+  ]);
 }
 
 /** Until when an acquisition counted as held, on the clock that all processes share. */
