@@ -6,7 +6,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   cli: [
     ['main.ts', 'guardian/main.ts'],
     ['run-cli.ts'],
-    ['commands/{board,doctor,once,release,reset,run}.ts', 'open-store.ts'],
+    ['commands/{board,doctor,once,release,reset,run,verify}.ts', 'open-store.ts'],
     ['commands/look.ts'],
     ['commands/guarded-command.ts', 'slots/*-slots.ts'],
     [
@@ -47,7 +47,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['call/**', 'waiting/**'],
     ['options.ts', 'scope/**', 'lifetime/**'],
     ['rules/**'],
-    ['backend/**', '{errors,events,names,lease,readable-state}.ts', 'lifetime/renewal-status.ts'],
+    ['backend/**', '{errors,events,names,lease,protocol,readable-state}.ts', 'lifetime/renewal-status.ts'],
     ['{process-wide,async-context,follow-signal}.ts', 'lifetime/clock.ts', 'acquire/acquisition-id.ts'],
   ],
   etcd: [
@@ -80,9 +80,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   history: [
     ['index.ts'],
-    ['{check-history,history-to-edn}.ts'],
-    ['{collect-history,judge-acquisition,judge-resource}.ts'],
-    ['{read-history,highest-by-weight,history-recorder}.ts'],
+    ['{check-history,check-trace,history-to-edn}.ts'],
+    ['{judge-beliefs,trace-processes}.ts'],
+    ['judge-{ends,process}.ts'],
+    ['{collect-history,judge-acquisition,judge-resource}.ts', 'traced-acquisition.ts', 'read-trace.ts'],
+    ['{read-history,highest-by-weight,history-recorder}.ts', 'trace-{recorder,rules}.ts'],
+    ['trace-encoder.ts'],
+    ['trace-line.ts'],
     ['{history-verdict,history-operation}.ts'],
     ['history-event.ts'],
     ['history-error.ts'],

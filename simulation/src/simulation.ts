@@ -7,6 +7,7 @@ import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
+import { SimulationTrace } from './simulation-trace.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
 import {
@@ -38,6 +39,8 @@ export interface RunResult {
   readonly lateWrites: LateWrites;
   /** Empty unless it was asked for. */
   readonly timeline: readonly TimelineEntry[];
+  /** What the processes told of the protocol, as `@locks/history` reads it; empty unless it was asked for. */
+  readonly trace: string;
 }
 
 /** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
@@ -87,14 +90,17 @@ export class Simulation {
   readonly #limits: TimeLimits;
   /** The acquisitions whose leases others go on with. */
   readonly #adopted = new Set<string>();
+  readonly #trace: SimulationTrace | undefined;
   #checkedAt = 0;
   #endedAt: number | undefined;
 
-  constructor(code: LockCode, plan: Plan, keepsTimeline = false) {
+  constructor(code: LockCode, plan: Plan, keepsTimeline = false, keepsTrace = false) {
     const world = new World(plan.seed, keepsTimeline);
     this.#world = world;
     this.#code = code;
     this.#plan = plan;
+    this.#trace = keepsTrace ? new SimulationTrace(world) : undefined;
+    world.goesOn = keepsTrace;
     this.#checks = new HolderChecks(world);
     this.#cohortChecks = plan.cohort && new CohortChecks(world, plan.cohort);
     this.#leavesNothing = isUndoable(plan) && !hasEndsByTime(plan);
@@ -125,7 +131,8 @@ export class Simulation {
     if (world.violations.length === 0) this.#checkEnd();
     const { steps, faults, violations, expected, timeline = [] } = world;
     const { lateWrites } = this.#checks;
-    return { steps, faults, violations, expected, lateWrites, timeline };
+    const trace = this.#trace?.text ?? '';
+    return { steps, faults, violations, expected, lateWrites, timeline, trace };
   }
 
   #start(code: LockCode, plan: ProcessPlan, index: number): RunningProcess {
@@ -134,6 +141,7 @@ export class Simulation {
       ...plan,
       timerLatenessMs: TIMER_LATENESS_MS,
     });
+    this.#trace?.follow(process);
     const loaded = code.loadInto(process);
     const links = this.#stores.map(
       (store, at) =>

@@ -569,7 +569,7 @@ const inEtcd: readonly PlantedError[] = [
 
 const inTransfers: readonly PlantedError[] = [
   ...errorsIn('rules', 'core/src/manager-core.ts', [
-    'lease.released = true;\n    this.drop(lease);\n    const conclude',
+    "lease.released = true;\n    this.drop(lease, 'transferred');\n    const conclude",
     'const conclude',
     'a process goes on with what it has transferred',
   ]),

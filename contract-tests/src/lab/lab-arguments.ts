@@ -14,6 +14,8 @@ export interface LabArguments {
   readonly json: string | undefined;
   readonly histories: string | undefined;
   readonly edn: string | undefined;
+  /** Where the traces of the workers go, for `locks verify`. */
+  readonly trace: string | undefined;
 }
 
 /** Those of this repository, and other libraries. */
@@ -27,6 +29,7 @@ const OPTIONS = {
   json: { type: 'string' },
   histories: { type: 'string' },
   edn: { type: 'string' },
+  trace: { type: 'string' },
 } as const;
 
 /** The arguments of `npm run lab`, or what is wrong with them. */
@@ -52,6 +55,7 @@ export function parseLabArguments(args: readonly string[]): LabArguments | strin
   if (unknown !== undefined) return unknown;
   return {
     ...{ backends, seconds, seed, json: values.json, histories: values.histories, edn: values.edn },
+    trace: values.trace,
     nemeses: nemeses as NemesisName[],
     workloads: workloads as Workload[],
   };

@@ -1,7 +1,7 @@
 /**
  * `npm run lab -- BACKEND… [--minutes M] [--seed S] [--nemesis a,b] [--workload a,b] [--json FILE]
- * [--histories FOLDER] [--edn FOLDER]`: workloads on real servers while these are broken, judged by `@locks/history`. `--json` writes one report for one
- * backend, and a list for several; `--histories` keeps what was judged, `--edn` writes it for the checkers of Jepsen. Exit code 1 on a violation, and where a workload acquired nothing:
+ * [--histories FOLDER] [--edn FOLDER] [--trace FOLDER]`: workloads on real servers while these are broken, judged by `@locks/history`. `--json` writes one report for one
+ * backend, and a list for several; `--histories` keeps what was judged, `--edn` writes it for the checkers of Jepsen, and `--trace` what `locks verify` reads. Exit code 1 on a violation, and where a workload acquired nothing:
  * such a nemesis is in no report.
  */
 import { writeFileSync } from 'node:fs';
@@ -38,6 +38,7 @@ async function runBackend(
     workloads,
     histories,
     edn,
+    trace,
     seconds,
     seed,
   }: Exclude<ReturnType<typeof parseLabArguments>, string>,
@@ -49,7 +50,7 @@ async function runBackend(
     // Each nemesis has numbers of its own: one alone repeats what it did among others.
     const random = new SeededRandom(seed * 1_009 + NEMESES.indexOf(nemesis));
     const found = await runLab({
-      ...{ backend, nemesis, random, workloads, histories, edn },
+      ...{ backend, nemesis, random, workloads, histories, edn, trace },
       seconds: seconds / nemeses.length,
       onViolation: (sentence) => {
         sentences += 1;

@@ -43,6 +43,8 @@ export interface LabRun {
   readonly histories?: string | undefined;
   /** Where the history of each workload is written in the EDN of Jepsen. Absent: nowhere. */
   readonly edn?: string | undefined;
+  /** Where the trace of each worker is written, for `locks verify`. Absent: nowhere. */
+  readonly trace?: string | undefined;
   /** Receives the sentences of violations. */
   readonly onViolation?: (sentence: string) => void;
   /** Receives what a nemesis that applies would need of the machine. */
@@ -91,13 +93,15 @@ export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
   const { histories } = run;
   if (histories !== undefined)
     stack.defer(() => cp(folder, join(histories, run.backend, run.nemesis), { recursive: true }));
+  const traces = run.trace === undefined ? undefined : join(run.trace, run.backend, run.nemesis);
+  if (traces !== undefined) mkdirSync(traces, { recursive: true });
   const sets = stack.use(new SetKeeper());
   const possible = backend.workloads ?? workloadsOf(backend.modes);
   const workloads = possible.filter((one) => run.workloads?.includes(one) ?? true);
   const hasNetworks = nemesis.losesPackets === true && (await canSeparateNetworks());
   // A worker with a network of its own reaches no port of this machine but those of its proxies.
   const setAt = await sets.listen(hasNetworks ? join(folder, 'kept-set') : undefined);
-  const crew = stack.use(new Crew(backend, deployment, hasNetworks, { workloads, setAt, folder }));
+  const crew = stack.use(new Crew(backend, deployment, hasNetworks, { workloads, setAt, folder, traces }));
   await crew.start();
 
   const { random } = run;
@@ -172,7 +176,7 @@ class Crew implements AsyncDisposable {
   readonly #backend: LabBackend;
   readonly #deployment: LabDeployment;
   readonly #hasNetworks: boolean;
-  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder'>;
+  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder' | 'traces'>;
   #names = 0;
 
   /** @param hasNetworks - whether each worker has a network of its own */
@@ -180,7 +184,7 @@ class Crew implements AsyncDisposable {
     backend: LabBackend,
     deployment: LabDeployment,
     hasNetworks: boolean,
-    setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder'>,
+    setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder' | 'traces'>,
   ) {
     this.#backend = backend;
     this.#deployment = deployment;

@@ -8,6 +8,7 @@ export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
        locks board [PREFIX] [options]
        locks prepare | doctor [options]
+       locks verify FILE… [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --wait D      how long to wait for the lock: 500ms, 5s, 2m, 1h; default: for ever
@@ -36,6 +37,9 @@ board      ls as a page for a browser, on this machine alone; --port N, --every 
 release    ends the hold of NAME that has the acquisition id ID; --everyone: all of them
   --yes         do not ask
 prepare    makes what the store needs before the first lock (tables, a bucket): in a deployment, by a user who may
+verify     holds the traces of all clients to the specification; exit code 1: a rule was broken
+  --skew D      how far the clocks of several machines may be apart; default: 100ms
+  --idle D      how long nobody may hold what somebody waits for; default: for ever
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
 
 every command
@@ -50,7 +54,7 @@ every command
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
 70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found
 of once: the same, and 71 a slot lies in the future; 75 of --reset alone; 1 an earlier run of the slot failed, and next-slot forbids another
-of the others: 0; 1 release found nobody, doctor found an error; 64; 69; 74 the output cannot be written`;
+of the others: 0; 1 release found nobody, doctor found an error, verify a violation; 64; 69; 74 the output cannot be written`;
 
 const CONNECTION = {
   url: { type: 'string' },
@@ -108,6 +112,13 @@ const OPTIONS = {
   },
   prepare: CONNECTION,
   doctor: STORE,
+  verify: {
+    json: { type: 'boolean', default: false },
+    skew: { type: 'string' },
+    idle: { type: 'string' },
+    help: { type: 'boolean', default: false },
+    version: { type: 'boolean', default: false },
+  },
 } satisfies Record<string, ParseArgsConfig['options']>;
 
 const COMMANDS = Object.keys(OPTIONS).join(', ');

@@ -5,6 +5,8 @@ export const EXIT = {
   nothing: 1,
   /** `doctor` found something that would break locks. */
   unfit: 1,
+  /** `verify` found a rule broken, or a line that is not of a trace. */
+  violated: 1,
   /** `once`: an earlier run of this slot failed, and with `--retry next-slot` it is not repeated. */
   failedBefore: 1,
   /** A wrong command line, or one that the store cannot do. */

@@ -48,6 +48,11 @@ async function work(line: CommandLine, environment: Environment): Promise<number
     const [url, prefix] = storeOf(line, environment);
     return await doctor(url, prefix, line.values['json'] === true, environment.write);
   }
+  if (line.command === 'verify') {
+    const { verify } = await import('./commands/verify.ts');
+    if (line.rest.length > 0) throw new UsageError(`verify runs no command: "${line.rest.join(' ')}"`);
+    return verify(line.operands, line.values, environment.write);
+  }
   // Errors of the command line are reported before the store is contacted.
   const { waitMs = 0, mayBeUnprepared = false, execute } = prepared(line, environment);
   await using store = await openStore(...storeOf(line, environment));

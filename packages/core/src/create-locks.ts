@@ -256,10 +256,10 @@ export class Locks implements LockManager {
     checkName(name);
     const { acquisitionId } = readOptions('forceRelease()', options, FORCE_RELEASE_TABLE);
     const { backend } = this.#core;
-    const { forceRelease } = backend;
-    if (forceRelease === undefined) throw this.#core.unsupported('forceRelease()', name);
+    if (backend.forceRelease === undefined) throw this.#core.unsupported('forceRelease()', name);
     return this.#core.ask('release by force', name, async (call) => {
-      const end = (id?: string) => forceRelease.call(backend, name, id, call);
+      const end = async (id?: string) =>
+        (await this.#core.protocol.calls.forceRelease?.(name, id, call)) as readonly Holder[];
       let ended = await end(acquisitionId);
       if (ended.length === 0 && acquisitionId !== undefined) {
         // The id may be that of a lease on its way, which the store has under an id with a secret part.

@@ -30,6 +30,7 @@ import { readableState } from './readable-state.ts';
 import type { Clock } from './lifetime/clock.ts';
 import { identity, LeaseMonitor } from './lifetime/lease-monitor.ts';
 import type { LeaseOwner, LeaseState } from './lifetime/lease-state.ts';
+import { Protocol, shownLease } from './protocol.ts';
 import { HolderQueries } from './waiting/holder-query.ts';
 import { LocalQueues } from './waiting/local-queues.ts';
 import { ProcessKeepAlive } from './waiting/process-keep-alive.ts';
@@ -45,6 +46,7 @@ const BACKEND_CLOSE_MS = 1_000;
 /** The state that the locks, leases and waits of one manager share. */
 export class ManagerCore implements LeaseOwner {
   readonly backend: LockBackend;
+  readonly protocol: Protocol;
   readonly clock: Clock;
   readonly monitor: LeaseMonitor;
   readonly deadlines: CallDeadlines;
@@ -68,7 +70,8 @@ export class ManagerCore implements LeaseOwner {
     this.backend = backend;
     this.answerMs = answerMs;
     this.clock = clock;
-    this.monitor = new LeaseMonitor(backend, clock);
+    this.protocol = new Protocol(backend, clock);
+    this.monitor = new LeaseMonitor(this.protocol, clock);
     this.deadlines = new CallDeadlines(clock);
     this.keepAlive = new ProcessKeepAlive(
       backend.isClientClosed &&
@@ -76,7 +79,7 @@ export class ManagerCore implements LeaseOwner {
           if (this.#isClientClosed) this.deadlines.interruptUpTo(DRAINING);
         }),
     );
-    this.#failedAbandons = new FailedAbandons(backend, this.deadlines);
+    this.#failedAbandons = new FailedAbandons(backend, this.protocol, this.deadlines);
     this.#releases = new ReleaseSender(backend, this.deadlines, this.isRetryable);
     this.holderQueries = new HolderQueries(backend, this.deadlines, this.attempts, this.monitor);
   }
@@ -220,7 +223,7 @@ export class ManagerCore implements LeaseOwner {
   }
 
   leaseLost(lease: LeaseState, reason: LossReason): void {
-    this.drop(lease);
+    this.drop(lease, reason);
     lease.onLost?.();
     // A renewal that got no answer may have run, and keep the resource from others for another ttl (docs/spec.md §2.7). A session
     // keeps a hold whose `maxHoldMs` is over until the session ends (docs/spec.md §4.2).
@@ -230,8 +233,9 @@ export class ManagerCore implements LeaseOwner {
   }
 
   /** Ends the monitoring of a lease. */
-  drop(lease: LeaseState): void {
-    this.monitor.remove(lease);
+  drop(lease: LeaseState, why: LossReason | 'released' | 'transferred' | 'useless'): void {
+    if (this.monitor.remove(lease) && this.protocol.isHeard)
+      this.protocol.tell({ step: 'ends', acquisition: shownLease(lease.grant), why, until: lease.deadline });
     if (this.monitor.leases.size === 0) this.#endDrain?.();
   }
 
@@ -244,10 +248,10 @@ export class ManagerCore implements LeaseOwner {
     const now = this.now();
     const lost = lease.lostAt(now);
     lease.released = true;
-    this.drop(lease);
+    this.drop(lease, 'released');
     if (lost !== undefined) return Promise.reject(lost);
     return this.#releases.send(
-      (call) => this.backend.release(lease.grant, call),
+      (call) => this.protocol.calls.release(lease.grant, call),
       (answer, sendings) => this.#released(lease, answer, sendings, now),
       now,
       lease.keptUntil,
@@ -286,7 +290,7 @@ export class ManagerCore implements LeaseOwner {
     // A grant that comes after the backend was closed ends by its ttl: a backend may have to open again what it closed.
     if (this.#backendClosed)
       return Promise.resolve(conclude(new Failure(this.closedError(request.resource))));
-    const send = (call: Call): Promise<void> => this.backend.abandon(request, call);
+    const send = (call: Call): Promise<void> => this.protocol.calls.abandon(request, call);
     return this.#releases.send(send, conclude, this.now(), Number.POSITIVE_INFINITY);
   }
 
@@ -324,7 +328,7 @@ export class ManagerCore implements LeaseOwner {
   transfer(lease: LeaseState, request: AcquireRequest): Promise<Grant> {
     const now = this.now();
     lease.released = true;
-    this.drop(lease);
+    this.drop(lease, 'transferred');
     const conclude = (answer: Attempt | Failure): Grant => {
       if (answer instanceof Failure) {
         // The former id first: a request that arrives late then finds nothing to take over.
@@ -337,7 +341,7 @@ export class ManagerCore implements LeaseOwner {
       this.#publishReleased(lease, now);
       return answer.grant;
     };
-    const send = (call: Call): Promise<Attempt> => this.backend.attempt(request, false, call);
+    const send = (call: Call): Promise<Attempt> => this.protocol.calls.attempt(request, false, call);
     return this.#releases.send(send, conclude, now, lease.deadline);
   }
 
@@ -381,6 +385,7 @@ export class ManagerCore implements LeaseOwner {
     const isAnswering = await this.#releases.settle(CLOSE_MS - BACKEND_CLOSE_MS);
     this.keepAlive.leave();
     this.#backendClosed = true;
+    if (this.protocol.isHeard) this.protocol.tell({ step: 'closes' });
     if (!isAnswering) await this.#releases.reportSilence();
     this.monitor.stop();
     const limitMs = isAnswering ? CLOSE_MS : BACKEND_CLOSE_MS;

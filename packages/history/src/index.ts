@@ -1,4 +1,5 @@
 export { checkHistory, type HistoryExpectation } from './check-history.ts';
+export { checkTrace, type TraceCheckOptions, type TraceVerdict } from './check-trace.ts';
 export { HistoryError } from './history-error.ts';
 export type { HistoryAction, HistoryEvent, HistoryEventType, HistoryMode } from './history-event.ts';
 export type { HistoryOperation } from './history-operation.ts';
@@ -6,3 +7,7 @@ export { HistoryRecorder, type RecordableLease, type RecordedHold } from './hist
 export { historyToEdn } from './history-to-edn.ts';
 export type { HistoryVerdict, HistoryViolation, HistoryViolationKind } from './history-verdict.ts';
 export { parseHistory, readHistory } from './read-history.ts';
+export { type MalformedLine, parseTrace, type ReadTrace, readTrace } from './read-trace.ts';
+export type { TraceAcquisition, TraceCapabilities, TraceLine, TraceOutcome } from './trace-line.ts';
+export { recordTrace, type TraceOptions, type TraceRecording } from './trace-recorder.ts';
+export type { CheckedRule, TracePlace, TraceRule, TraceViolation } from './trace-rules.ts';

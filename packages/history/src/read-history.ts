@@ -9,6 +9,12 @@ interface HistoryLine extends HistoryPosition {
   readonly text: string;
 }
 
+interface FileLine extends HistoryLine {
+  readonly file: string;
+  /** Whether nothing ends the line: whoever wrote it may have been killed. */
+  readonly isOpen: boolean;
+}
+
 /** Events with the position of the one that was read last. */
 export class HistoryReader implements Iterable<HistoryEvent> {
   readonly #open: () => Iterable<HistoryLine>;
@@ -73,7 +79,7 @@ export function readHistory(...files: readonly string[]): Iterable<HistoryEvent>
   });
 }
 
-function* linesOf(file: string): Generator<HistoryLine> {
+export function* linesOf(file: string): Generator<FileLine> {
   const descriptor = openSync(file, 'r');
   try {
     const decoder = new StringDecoder('utf8');
@@ -84,9 +90,9 @@ function* linesOf(file: string): Generator<HistoryLine> {
       bytes = readSync(descriptor, chunk);
       const lines = (rest + decoder.write(chunk.subarray(0, bytes))).split('\n');
       rest = lines.pop() as string;
-      for (const text of lines) yield { text, file, line: (line += 1) };
+      for (const text of lines) yield { text, file, line: (line += 1), isOpen: false };
     }
-    if (rest !== '') yield { text: rest, file, line: line + 1 };
+    if (rest !== '') yield { text: rest, file, line: line + 1, isOpen: true };
   } finally {
     closeSync(descriptor);
   }

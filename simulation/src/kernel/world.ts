@@ -5,6 +5,7 @@ import { SeededRandom } from './seeded-random.ts';
 const TURNS_AT_ONCE = 64;
 /** A schedule of the default size has some 500 events. */
 const MOST_EVENTS = 60_000;
+const MOST_EVENTS_AFTER = 2_000;
 
 /** One line of a timeline. */
 export interface TimelineEntry {
@@ -28,12 +29,18 @@ export class World {
   readonly random: SeededRandom;
   readonly faults: Record<string, number> = {};
   readonly violations: Violation[] = [];
+  /** True times in which somebody may have counted on what the store had lost. */
+  readonly losses: { readonly from: number; readonly until: number }[] = [];
+  /** Whether a run goes on after a violation: what a trace shows of it may come later. */
+  goesOn = false;
   /** What the documents of a store that lost data allow. */
   readonly expected: Violation[] = [];
   readonly timeline: TimelineEntry[] | undefined;
   readonly #queue = new EventQueue();
   #now = 0;
   #steps = 0;
+  /** After a violation, the number of events after which the run ends. */
+  #endsAt: number | undefined;
   /** True time until which leases may be held that the store has lost. */
   #lossLastsUntil = Number.NEGATIVE_INFINITY;
 
@@ -67,6 +74,7 @@ export class World {
 
   /** The store has lost data by itself. Until this true time somebody may count on what it has lost. */
   dataWasLost(until: number): void {
+    this.losses.push({ from: this.#now, until });
     this.#lossLastsUntil = Math.max(this.#lossLastsUntil, until);
   }
 
@@ -114,12 +122,16 @@ export class World {
   /** Whether the run is over. */
   #step(isOver: () => boolean, check: () => void): boolean {
     check();
-    if (this.violations.length > 0 || isOver()) return true;
+    if (this.violations.length > 0) this.#endsAt ??= this.#steps + (this.goesOn ? MOST_EVENTS_AFTER : 0);
+    if (this.#steps >= (this.#endsAt ?? Infinity) || isOver()) return true;
     const event = this.#queue.take();
     if (event === undefined) return true;
     this.#now = Math.max(this.#now, event.at);
     this.#steps += 1;
-    if (this.#steps > MOST_EVENTS) this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);
+    if (this.#steps > MOST_EVENTS) {
+      this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);
+      return true;
+    }
     event.happen();
     return false;
   }

@@ -1,5 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import * as diagnostics from 'node:diagnostics_channel';
+import type { ProtocolMessage } from '../../../packages/history/src/trace-encoder.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -58,8 +60,20 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     // A pool or a client is given to the adapter: it makes none.
     mysql2: {},
     etcd3: {},
+    'node:diagnostics_channel': { ...diagnostics, channel: channelIn(current) },
     'node:os': { hostname: () => current().name },
   };
+}
+
+/** The channel of the protocol belongs to one process; what else core publishes goes to all that listen. */
+function channelIn(current: CurrentProcess) {
+  const protocol = {
+    get hasSubscribers(): boolean {
+      return current().onProtocol !== undefined;
+    },
+    publish: (message: ProtocolMessage) => current().onProtocol?.(message),
+  };
+  return (name: string) => (name === 'locks:protocol' ? protocol : diagnostics.channel(name));
 }
 
 function turnIn(current: CurrentProcess) {

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer';
+import type { ProtocolMessage } from '../../../packages/history/src/trace-encoder.ts';
 import type { ScheduledEvent } from '../kernel/event-queue.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
@@ -64,6 +65,8 @@ export class SimulatedProcess {
   #standsStill = false;
   #resumes = false;
   #crashed = false;
+  /** Called with each event of the protocol between its locks and their store, where a trace is kept. */
+  onProtocol: ((message: ProtocolMessage) => void) | undefined;
   /** Called before the process stands still. */
   onPause: () => void = () => {};
   /** True time of the last moment at which the process stood still. */

@@ -1,9 +1,10 @@
 /** A worker of the lab: one client of a store, in a process of its own, which writes down what its locks do. */
 import { openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLockError, type Lease, type LockManager } from '@locks/core';
 import { serveCalls } from '@locks/core/conformance/process';
-import { type HistoryMode, HistoryRecorder, type RecordedHold } from '@locks/history';
+import { type HistoryMode, HistoryRecorder, type RecordedHold, recordTrace } from '@locks/history';
 import type { FaultLab } from '../../fault-lab/fault-lab.ts';
 import { SetClient } from '../kept-set.ts';
 import { LOOPS, PERMITS, RESOURCES, type Workload } from '../workloads.ts';
@@ -25,6 +26,8 @@ process.on('uncaughtException', () => undefined);
 serveCalls(commands());
 
 async function commands(): Promise<LabWorkerCommands> {
+  const { traces, name } = setup;
+  const trace = traces === undefined ? undefined : recordTrace(join(traces, `${name}.jsonl`));
   const { default: Lab } = (await import(setup.module)) as { default: new () => FaultLab<object> };
   const locks = await new Lab().locks(setup.address as never, setup.options);
   return {
@@ -35,6 +38,7 @@ async function commands(): Promise<LabWorkerCommands> {
       stopping = true;
       await loops;
       sets.close();
+      await trace?.close();
     },
     async ghosts(withinMs) {
       const counted = setup.workloads.map(async (workload) => [

@@ -13,6 +13,8 @@ export interface LabWorkerSetup {
   readonly setAt: number | string;
   /** Where the histories go, one file a workload. */
   readonly folder: string;
+  /** Where the trace of the worker goes. Absent: nowhere. */
+  readonly traces?: string | undefined;
   /** For how long sections last at most. */
   readonly holdMs: number;
 }

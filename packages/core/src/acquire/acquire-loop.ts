@@ -10,6 +10,7 @@ import { acquiredChannel, contendedChannel, identityOf, type LockEvent, publish 
 import type { ManagerCore } from '../manager-core.ts';
 import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
 import type { LeaseState, Validity } from '../lifetime/lease-state.ts';
+import { shown } from '../protocol.ts';
 import { ownLeaseInTheWay } from '../scope/context.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
@@ -186,7 +187,7 @@ export class AcquireLoop {
   }
 
   #attempt(): Promise<Step> {
-    const { backend } = this.#core;
+    const { protocol } = this.#core;
     if (this.#sent && !this.#storeHasQueue) {
       // An abandon of the last attempt may reach the store after the next attempt (docs/spec.md §2.2): each has its own id.
       if (this.#failures > 0) this.#core.abandon(this.#request);
@@ -195,7 +196,7 @@ export class AcquireLoop {
     const request = this.#request;
     const send = (): Promise<Attempt> => {
       this.#sent = true;
-      return backend.attempt(request, this.#enqueue && request.adopts === undefined, this.#call);
+      return protocol.calls.attempt(request, this.#enqueue && request.adopts === undefined, this.#call);
     };
     return this.#call.answerOf<Attempt>(send, (late) => {
       // The id was abandoned already, perhaps before this attempt reached the store (docs/spec.md §2.2).
@@ -257,7 +258,7 @@ export class AcquireLoop {
 
   /** Waits at the store for a grant or a hint, or until it is time to poll. */
   async #awaitTurn(retryAfterMs: number | undefined): Promise<Step> {
-    const { backend, deadlines, clock } = this.#core;
+    const { backend, protocol, deadlines, clock } = this.#core;
     const pollMs = jittered(Math.max(retryAfterMs ?? DEFAULT_RETRY_MS, MIN_RETRY_MS));
     if (backend.awaitTurn === undefined) return this.#pause(pollMs);
     const startedAt = clock.now();
@@ -268,7 +269,7 @@ export class AcquireLoop {
     const endsAt = Math.min(deadline, pollAt);
     const wait = new CallContext(deadlines, endsAt, userSignal, DRAINING, pollAt, startedAt);
     const answer = await wait.answerOf(
-      () => backend.awaitTurn?.(request, wait),
+      () => protocol.calls.awaitTurn?.(request, wait),
       (late) => {
         // Nobody waits for this id any more: it must not hold (docs/spec.md §2.3).
         const isOver = this.#call.interruption !== undefined || request !== this.#request;
@@ -362,6 +363,9 @@ export class AcquireLoop {
 
   /** Abandons the acquisition, so that nothing is left behind, and returns the error for the caller. */
   #abandonAndMakeError(error: unknown): unknown {
+    const { protocol } = this.#core;
+    if (this.#sent && protocol.isHeard)
+      protocol.tell({ step: 'gives-up', acquisition: shown(this.#request) });
     if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);
     const holders = this.#holderQuery?.holders;
     publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });

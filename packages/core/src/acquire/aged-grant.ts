@@ -32,7 +32,7 @@ export function isAged(
  * they have where nothing is known of the renewal.
  */
 export async function renewAged(
-  { backend, clock }: ManagerCore,
+  { protocol, clock }: ManagerCore,
   items: readonly RenewItem[],
   call: CallContext,
   hasWaited: boolean,
@@ -41,7 +41,7 @@ export async function renewAged(
   // The renewal does not end at the acquire's deadline: reaching that one means a wait in vain, not a failure of the store
   // (docs/spec.md §7.5).
   const deadline = countedFrom + Math.max(...items.map(({ ttlMs }) => ttlMs));
-  const renew = () => backend.renew(items, { now: () => clock.now(), deadline });
+  const renew = () => protocol.calls.renew(items, { now: () => clock.now(), deadline });
   const answer = await call.answerOf(renew, dropped);
   const validities: Validity[] = [];
   for (const [index, { grant, ttlMs }] of items.entries()) {

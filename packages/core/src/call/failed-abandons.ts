@@ -1,4 +1,5 @@
 import type { AcquireRequest, LockBackend } from '../backend/types.ts';
+import type { Protocol } from '../protocol.ts';
 import { CallContext, dropped, INTERRUPTED } from './call-context.ts';
 import { type CallDeadlines, CLOSED } from './call-deadlines.ts';
 import { Failure } from './failure.ts';
@@ -15,12 +16,14 @@ const MOST = 10_000;
  */
 export class FailedAbandons {
   readonly #backend: LockBackend;
+  readonly #protocol: Protocol;
   readonly #deadlines: CallDeadlines;
   /** When the repetition of each ends. */
   readonly #ends = new Map<AcquireRequest, number>();
 
-  constructor(backend: LockBackend, deadlines: CallDeadlines) {
+  constructor(backend: LockBackend, protocol: Protocol, deadlines: CallDeadlines) {
     this.#backend = backend;
+    this.#protocol = protocol;
     this.#deadlines = deadlines;
   }
 
@@ -55,7 +58,7 @@ export class FailedAbandons {
     const now = this.#deadlines.clock.now();
     const end = now + REPEAT_MS;
     const context = new CallContext(this.#deadlines, end, undefined, CLOSED, Number.POSITIVE_INFINITY, now);
-    const answer = await context.answerOf(() => this.#backend.abandon(request, context), dropped);
+    const answer = await context.answerOf(() => this.#protocol.calls.abandon(request, context), dropped);
     context.done();
     return answer !== INTERRUPTED && !(answer instanceof Failure);
   }

@@ -42,9 +42,8 @@ export async function acquireAtOnce(
   isSingle: boolean,
 ): Promise<SetAttempt> {
   const core = members[0]?.internals?.core;
-  const attemptMany = core?.backend.attemptMany;
   const sharesManager = members.every(({ internals }) => internals?.core === core);
-  if (core === undefined || attemptMany === undefined || !sharesManager || members.length === 1)
+  if (core === undefined || core.backend.attemptMany === undefined || !sharesManager || members.length === 1)
     return { status: 'one-by-one' };
   const all = members.map((member) => requestOf(member, core, options));
   const signal = all[0]?.options.signal;
@@ -58,11 +57,10 @@ export async function acquireAtOnce(
   const answer = await core.attempts.answerOf<readonly Grant[] | undefined>(
     context,
     () =>
-      attemptMany.call(
-        core.backend,
+      core.protocol.calls.attemptMany?.(
         all.map(({ request }) => request),
         context,
-      ),
+      ) as Promise<readonly Grant[] | undefined>,
     (late) => {
       // The ids were abandoned already, perhaps before the step reached the store (docs/spec.md §2.2).
       if (late !== undefined) abandonAll(core, all);
@@ -148,7 +146,7 @@ function accept(
     for (const lease of leases) {
       if (lease === undefined) continue;
       lease.released = true;
-      core.drop(lease);
+      core.drop(lease, 'useless');
     }
     abandonAll(core, all);
     return undefined;

@@ -85,10 +85,9 @@ export class PermitLock extends ResourceLock implements Semaphore {
   async resize(permits: number): Promise<void> {
     readPermits(permits, 'resize(): permits');
     const { core } = this.internals;
-    const { backend } = core;
     const mode = { kind: 'permit', limit: permits, weight: 1 } as const;
     const answer = await core.ask('resize', this.name, async (call) =>
-      backend.resize?.(this.name, permits, call),
+      core.protocol.calls.resize?.(this.name, permits, call),
     );
     switch (answer?.status) {
       case 'set':

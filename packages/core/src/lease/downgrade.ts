@@ -1,5 +1,6 @@
 import { askRenewalStatus } from './ask-renewal-status.ts';
 import { quote } from '../errors.ts';
+import type { RenewalStatus } from '../backend/types.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import type { LeaseState } from '../lifetime/lease-state.ts';
 
@@ -15,8 +16,8 @@ export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<v
   const { backend } = core;
   const { resource, mode } = lease.grant.request;
   if (mode.kind === 'shared') return;
-  const send = backend.downgrade;
-  if (mode.kind === 'permit' || send === undefined) throw core.unsupported('downgrade()', resource);
+  if (mode.kind === 'permit' || backend.downgrade === undefined)
+    throw core.unsupported('downgrade()', resource);
   if (lease.holdCount > 1) {
     throw core.error(
       'LOCK_REENTRANT',
@@ -29,8 +30,8 @@ export async function downgrade(core: ManagerCore, lease: LeaseState): Promise<v
   lease.mayBeShared = true;
   const limitMs = Math.min(lease.deadline - core.now(), DOWNGRADE_MS);
   const held = await askRenewalStatus(core, lease, 'downgrade', limitMs, async (call) => [
-    await send.call(backend, lease.grant, call),
+    (await core.protocol.calls.downgrade?.(lease.grant, call)) as RenewalStatus,
   ]);
-  if (held !== undefined)
-    lease.grant = { ...lease.grant, request: { ...lease.grant.request, mode: { kind: 'shared' } } };
+  if (held === undefined) return;
+  lease.grant = { ...lease.grant, request: { ...lease.grant.request, mode: { kind: 'shared' } } };
 }

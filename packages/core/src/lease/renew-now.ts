@@ -13,7 +13,7 @@ export async function renewNow(
   lease: LeaseState,
   ttlMs: number | undefined,
 ): Promise<void> {
-  const { backend } = core;
+  const { backend, protocol } = core;
   const ttl = ttlMs === undefined ? lease.ttlMs : checkTtl(ttlMs, backend.capabilities.ttl, 'renew(): ttlMs');
   const sentAt = core.now();
   lease.ttlMs = ttl;
@@ -23,7 +23,7 @@ export async function renewNow(
   // The call stays in flight after its caller got `LOCK_BACKEND` for want of an answer.
   const held = await askRenewalStatus(core, lease, 'renew', limitMs, async (call) => {
     try {
-      return await backend.renew([{ grant: lease.grant, ttlMs: ttl }], call);
+      return await protocol.calls.renew([{ grant: lease.grant, ttlMs: ttl }], call);
     } finally {
       renewal.unclear = true;
     }

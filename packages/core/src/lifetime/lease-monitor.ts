@@ -1,8 +1,9 @@
-import type { Grant, LockBackend, RenewalStatus } from '../backend/types.ts';
+import type { Grant, RenewalStatus } from '../backend/types.ts';
 import { identityOf, type LockEvent, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
 import type { ResolvedOptions } from '../options.ts';
 import { processWide } from '../process-wide.ts';
+import { type Protocol, shownLease } from '../protocol.ts';
 import type { Clock } from './clock.ts';
 import { isLossReason, type LeaseOwner, LeaseState, type SentRenewal, type Validity } from './lease-state.ts';
 import { watchHandle } from './leaked-leases.ts';
@@ -14,13 +15,13 @@ const monitors = processWide('monitors@1', () => new Set<Pick<LeaseMonitor, 'end
 
 /** The watchdog of one manager: renews its leases and reports their loss in time, with one timer and one call for all. */
 export class LeaseMonitor {
-  readonly #backend: LockBackend;
+  readonly #protocol: Protocol;
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #leases = new Set<LeaseState>();
 
-  constructor(backend: LockBackend, clock: Clock) {
-    this.#backend = backend;
+  constructor(protocol: Protocol, clock: Clock) {
+    this.#protocol = protocol;
     this.#clock = clock;
     this.#timer = new Timer(clock, (now) => this.#onTimer(now));
   }
@@ -57,16 +58,23 @@ export class LeaseMonitor {
     return lease;
   }
 
-  /** Stops monitoring a lease: from here on nothing renews it (docs/spec.md §4.1). */
-  remove(lease: LeaseState): void {
-    if (this.#leases.delete(lease) && this.#leases.size === 0) monitors.delete(this);
+  /** Stops monitoring a lease: from here on nothing renews it (docs/spec.md §4.1). Gives whether it was monitored. */
+  remove(lease: LeaseState): boolean {
+    const wasMonitored = this.#leases.delete(lease);
+    if (wasMonitored && this.#leases.size === 0) monitors.delete(this);
     lease.unfollow?.();
+    return wasMonitored;
   }
 
   /** Arms the timer after the times of a lease moved. A release may have ended the monitoring meanwhile. */
   reschedule(lease: LeaseState): void {
     const { nextEventAt } = lease;
     if (nextEventAt < this.#timer.armedFor && this.#leases.has(lease)) this.#timer.arm(nextEventAt);
+    if (this.#protocol.isHeard && this.#leases.has(lease)) {
+      const { deadline: until, renewUntil } = lease;
+      const renews = lease.autoRenew && renewUntil > until;
+      this.#protocol.tell({ step: 'believes', acquisition: shownLease(lease.grant), until, renews });
+    }
   }
 
   /** Ends the leases whose time is over. */
@@ -108,7 +116,7 @@ export class LeaseMonitor {
     const deadline = leases.reduce((latest, lease) => Math.max(latest, lease.deadline), sentAt);
     let answer: unknown;
     try {
-      answer = await this.#backend.renew(items, { now: () => this.#clock.now(), deadline });
+      answer = await this.#protocol.calls.renew(items, { now: () => this.#clock.now(), deadline });
     } catch (error) {
       // An exception means that nothing is known, not that anything is lost (docs/spec.md §1.5).
       answer = leases.map(() => ({ status: 'unknown', error }));

@@ -2,10 +2,12 @@ import { runOutside } from '../async-context.ts';
 import type { Grant, LossReason } from '../backend/types.ts';
 import { LockError, quote } from '../errors.ts';
 import { identityOf, publish, renewedChannel } from '../events.ts';
+import type { Protocol } from '../protocol.ts';
 
 /** The manager that acquired a lease, as far as the lease needs it. */
 export interface LeaseOwner {
   readonly backendName: string;
+  readonly protocol: Protocol;
   now(): number;
   /** Called once, when the lease is lost. */
   leaseLost(lease: LeaseState, reason: LossReason): void;

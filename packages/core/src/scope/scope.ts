@@ -1,4 +1,5 @@
 import { processWide } from '../process-wide.ts';
+import { shownLease } from '../protocol.ts';
 import type { LeaseState } from '../lifetime/lease-state.ts';
 
 /** The code that enters, known by the scopes around it as far as core can see them. */
@@ -18,6 +19,8 @@ interface ScopeWait {
 }
 
 /** The waits on scopes, of all managers and copies of core: `wouldDeadlock` looks for a cycle in them. */
+let scopes = 0;
+
 const scopeWaits = processWide('local-waits@1', () => new Set<ScopeWait>());
 
 /**
@@ -32,6 +35,7 @@ export class Scope {
   #open = true;
   readonly #onEmpty: (() => void)[] = [];
   readonly #parent: Scope | undefined;
+  readonly #number = (scopes += 1);
 
   constructor(lease: LeaseState, parent: Scope | undefined) {
     this.lease = lease;
@@ -48,6 +52,7 @@ export class Scope {
     if (this.activeChild !== undefined) return undefined;
     this.lease.holdCount += 1;
     this.activeChild = new Scope(this.lease, this);
+    this.#tell('enters', this.activeChild);
     return { status: 'entered', scope: this.activeChild };
   }
 
@@ -114,6 +119,7 @@ export class Scope {
     const parent = this.#parent;
     if (parent === undefined || parent.activeChild !== this) return;
     parent.activeChild = undefined;
+    parent.#tell('leaves', this);
     const next = parent.#queue.shift();
     if (next !== undefined) {
       scopeWaits.delete(next);
@@ -121,6 +127,12 @@ export class Scope {
       return;
     }
     if (!parent.#open) for (const resolve of parent.#onEmpty.splice(0)) resolve();
+  }
+
+  #tell(step: 'enters' | 'leaves', child: Scope): void {
+    const { owner, grant } = this.lease;
+    if (!owner.protocol.isHeard) return;
+    owner.protocol.tell({ step, acquisition: shownLease(grant), scope: child.#number, within: this.#number });
   }
 
   #dismissQueue(): void {

@@ -3,6 +3,7 @@ import { CallDeadlines } from '../../src/call/call-deadlines.ts';
 import { FailedAbandons } from '../../src/call/failed-abandons.ts';
 import { requestOf } from '../../conformance/raw.ts';
 import { CombinedClock } from '../../src/lifetime/clock.ts';
+import { Protocol } from '../../src/protocol.ts';
 import { pass, useFakeClock } from '../fixture.ts';
 import { scriptedBackend } from '../scripted-backend.ts';
 
@@ -10,7 +11,7 @@ test('of abandons that fail without end the newest 10 000 are kept', async () =>
   useFakeClock();
   const backend = scriptedBackend();
   const clock = new CombinedClock();
-  const failed = new FailedAbandons(backend, new CallDeadlines(clock));
+  const failed = new FailedAbandons(backend, new Protocol(backend, clock), new CallDeadlines(clock));
   const requests = Array.from({ length: 10_003 }, () => requestOf('a', { kind: 'exclusive' }, 30_000));
   for (const request of requests) failed.add(request, clock.now() + request.ttlMs);
   await pass(1_000);

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Grant, LossReason } from '../../src/backend/types.ts';
 import { endOf, LeaseState, isLossReason } from '../../src/lifetime/lease-state.ts';
+import { Protocol } from '../../src/protocol.ts';
+import { scriptedBackend } from '../scripted-backend.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 const request = { resource: 'a', acquisitionId: 'id', mode: { kind: 'exclusive' }, ttlMs: 10_000 } as const;
@@ -14,6 +16,7 @@ function leaseAt(
 ): LeaseState {
   const owner = {
     backendName: 'none',
+    protocol: new Protocol(scriptedBackend(), { now: () => clock.now }),
     now: () => clock.now,
     leaseLost: (_lease: LeaseState, reason: LossReason) => losses.push(reason),
   };

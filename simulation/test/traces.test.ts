@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { LockCode } from '../src/process/lock-code.ts';
+import { judgeTrace } from '../src/trace-of-run.ts';
+import { BACKEND_KINDS, type BackendKind } from '../src/workload/plan.ts';
+import { plantedErrors } from './planted-errors.ts';
+import { plantedInTraces, tableOfPlanted } from './planted-in-traces.ts';
+
+const SCHEDULES = 200;
+/** Each of these schedules lets processes transfer their leases. */
+const EVERY = 4;
+const TRANSFERS: readonly BackendKind[] = ['rules', 'redis', 'record'];
+
+test.each(BACKEND_KINDS)('no trace of a schedule breaks a rule, on %s', async (backend) => {
+  const code = await LockCode.load(backend);
+  let acquisitions = 0;
+  for (let seed = 1; seed <= SCHEDULES; seed += 1) {
+    const handsOver = TRANSFERS.includes(backend) && seed % EVERY === 0;
+    const run = await judgeTrace(code, backend, seed, handsOver);
+    expect({ seed, found: run.found }).toEqual({ seed, found: [] });
+    acquisitions += run.acquisitions;
+  }
+  expect(acquisitions).toBeGreaterThan(SCHEDULES);
+});
+
+const shown = plantedErrors.flatMap((error) => {
+  const found = plantedInTraces[`${error.backend}: ${error.what}`];
+  return found === undefined ? [] : [{ ...error, ...found }];
+});
+
+test.each(shown)('on $backend the trace alone shows, by the rule $rule, that $what', async (error) => {
+  const { backend, seed, rule, change, handsOver } = error;
+  const broken = await judgeTrace(await LockCode.load(backend, [change]), backend, seed, handsOver);
+  expect(broken.found.map((one) => one.rule)).toContain(rule);
+  // The same schedule breaks no rule without the error.
+  const sound = await judgeTrace(await LockCode.load(backend), backend, seed, handsOver);
+  expect(sound.found).toEqual([]);
+});
+
+test('the list names planted errors, and the page on traces has its table', () => {
+  expect(shown).toHaveLength(Object.keys(plantedInTraces).length);
+  const page = readFileSync(join(import.meta.dirname, '../../docs/traces.md'), 'utf8');
+  expect(page).toContain(tableOfPlanted(plantedErrors));
+});
