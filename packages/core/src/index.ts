@@ -6,7 +6,13 @@ export {
   type LockManagerOf,
   type PingOptions,
 } from './create-locks.ts';
-export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
+export {
+  type CircleMember,
+  isLockError,
+  LockError,
+  type LockErrorCode,
+  type LockErrorDetails,
+} from './errors.ts';
 export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
 export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
 export { Locked, locked, type LockedDecorator, type LockedOptions, type LockName } from './compose/locked.ts';
