@@ -62,4 +62,13 @@ export const reentrancyMutants: readonly Mutant[] = [
     expected: ['reentrancy/bound-task-of-a-stranger', 'reentrancy/detached-work-is-a-stranger'],
     locks: (locks) => letsIn(locks, new Everywhere()),
   },
+  {
+    name: 'unseen-run',
+    says: 'nothing shows that code runs inside a run',
+    expected: ['reentrancy/circle-is-refused'],
+    locks: (locks) =>
+      overLocks(locks, (lock) => ({
+        run: (work, options) => lock.run((own) => locks.detached(() => work(own)), options),
+      })),
+  },
 ];

@@ -20,6 +20,8 @@ export type LockErrorCode =
   | 'LOCK_NOT_HELD'
   /** The nested acquire would wait for itself, or upgrade a shared lease. */
   | 'LOCK_REENTRANT'
+  /** The wait would close a circle: what it waits for is held by code of this process that waits for what this code holds. `circle` tells. */
+  | 'LOCK_DEADLOCK'
   /** Two uses of one name contradict each other, for example two limits of a semaphore. */
   | 'LOCK_CONFLICT'
   /** The backend lacks the mode or feature, or the store is too old. */
@@ -31,6 +33,16 @@ export type LockErrorCode =
   /** The lock manager, the backend or the client under it is closed, or closes. */
   | 'LOCK_CLOSED';
 
+/** One of those who wait for each other: it holds a lock, and waits for the lock that the next one holds. */
+export interface CircleMember {
+  /** The name of the lock that it holds. */
+  readonly name: string;
+  /** The label of its lease. */
+  readonly label: string | undefined;
+  /** The name of the lock that it waits for. */
+  readonly waitsFor: string;
+}
+
 /** The details of a new {@link LockError}, besides code and message. */
 export interface LockErrorDetails {
   readonly lockName?: string | undefined;
@@ -40,6 +52,8 @@ export interface LockErrorDetails {
   readonly cause?: unknown;
   /** Why a lease was lost, with `LOCK_LOST`. */
   readonly reason?: LossReason | undefined;
+  /** Who waits for whom, with `LOCK_DEADLOCK`. */
+  readonly circle?: readonly CircleMember[] | undefined;
 }
 
 // The symbol is registered: two copies of core in one process recognise each other's errors.
@@ -70,22 +84,30 @@ export class LockError extends Error {
   declare readonly backend: string | undefined;
   /** Why a lease was lost, with `LOCK_LOST`; otherwise `undefined`. */
   declare readonly reason: LossReason | undefined;
+  /** Who waits for whom, beginning with the code that got this error, with `LOCK_DEADLOCK`; otherwise `undefined`. */
+  declare readonly circle: readonly CircleMember[] | undefined;
   /** The value of the work that had succeeded: with `LOCK_LOST` from a `run`, and where `coalesce` of `@locks/once` cannot store it. */
   declare readonly result?: unknown;
 
   static {
     // The prototype has these properties: so every error has them, and is printed without those that do not concern it.
-    Object.assign(this.prototype, { lockName: undefined, backend: undefined, reason: undefined });
+    Object.assign(this.prototype, {
+      lockName: undefined,
+      backend: undefined,
+      reason: undefined,
+      circle: undefined,
+    });
   }
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
     // `Error` takes only a cause that is there.
     super(message, details);
     this.code = code;
-    const { lockName, backend, reason } = details;
+    const { lockName, backend, reason, circle } = details;
     if (lockName !== undefined) this.lockName = lockName;
     if (backend !== undefined) this.backend = backend;
     if (reason !== undefined) this.reason = reason;
+    if (circle !== undefined) this.circle = circle;
     Object.defineProperty(this, brand, { value: true });
   }
 

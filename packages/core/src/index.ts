@@ -13,7 +13,13 @@ export type {
   ProtocolMethod,
   ProtocolOutcome,
 } from './protocol.ts';
-export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
+export {
+  type CircleMember,
+  isLockError,
+  LockError,
+  type LockErrorCode,
+  type LockErrorDetails,
+} from './errors.ts';
 export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
 export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
 export { Locked, locked, type LockedDecorator, type LockedOptions, type LockName } from './compose/locked.ts';

@@ -156,4 +156,34 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
       assert.equal((refused[0] as PromiseRejectedResult).reason.code, 'LOCK_REENTRANT');
     },
   },
+  {
+    id: 'reentrancy/circle-is-refused',
+    clause: '§5.9',
+    title:
+      'of two waits for what the other holds the last is refused with LOCK_DEADLOCK, and the first goes on',
+    async run(context) {
+      const { locks } = await context.client({ waitMs: 20 * context.timing.slackMs });
+      const name = context.name();
+      const [a, b] = [locks.lock(`${name} a`), locks.lock(`${name} b`)];
+      let here = 0;
+      const member = (first: typeof a, second: typeof a) =>
+        first.run(async () => {
+          here += 1;
+          await context.until('both hold', () => here === 2);
+          await second.run(() => {});
+        });
+      // Where core cannot see what is around the waiting code, one that was reentrant makes it visible.
+      await context
+        .client({ reentrant: true })
+        .then((other) => other.locks.lock(`${name} seen`).run(() => {}));
+      const outcomes = await Promise.allSettled([member(a, b), member(b, a)]);
+      const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+      assert.equal(refused.length, 1, 'one of the two must be refused, and then the other is let in');
+      assert.equal(refused[0]?.reason.code, 'LOCK_DEADLOCK');
+      for (const lock of [a, b]) {
+        const { holders, waiters } = await lock.inspect();
+        assert.deepEqual([holders, waiters], [[], []], 'a circle left something behind');
+      }
+    },
+  },
 ];

@@ -11,15 +11,15 @@ import type { ManagerCore } from '../manager-core.ts';
 import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
 import type { LeaseState, Validity } from '../lifetime/lease-state.ts';
 import { shown } from '../protocol.ts';
-import { ownLeaseInTheWay } from '../scope/context.ts';
+import { circleOf, enterLeaseWait } from '../scope/lease-waits.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { isAged, renewAged } from './aged-grant.ts';
+import { circleError } from './circle-error.ts';
 import { queueFullError } from './queue-full-error.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
-import { selfWaitError } from './self-wait-error.ts';
 import { timeoutError } from './timeout-error.ts';
 import { grantFault } from '../backend/grant-fault.ts';
 
@@ -77,6 +77,7 @@ export class AcquireLoop {
   #ticket: LocalTicket | undefined;
   #holderQuery: HolderQuery | undefined;
   #cancelHolderQuery: (() => void) | undefined;
+  #endLeaseWait: (() => void) | undefined;
 
   constructor(
     core: ManagerCore,
@@ -183,6 +184,7 @@ export class AcquireLoop {
       this.#call.done();
       this.#ticket?.leave();
       this.#cancelHolderQuery?.();
+      this.#endLeaseWait?.();
     }
   }
 
@@ -316,7 +318,7 @@ export class AcquireLoop {
     const { deadlines, holderQueries } = this.#core;
     const { resource, acquisitionId } = this.#request;
     this.#contendedAs = acquisitionId;
-    this.#refuseToWaitForItself();
+    this.#refuseToCloseCircle();
     const { deadline } = this.#call;
     if (this.#enqueue && deadline !== Number.POSITIVE_INFINITY) {
       // The query is sent shortly before the deadline, so that it does not prolong the wait.
@@ -335,13 +337,15 @@ export class AcquireLoop {
     publish('locks:contended', { ...this.#identity(), waitedMs, waits: this.#enqueue, lookUpHolders });
   }
 
-  /** Refuses a wait that cannot end before the waiting code has: a lease whose `run` is around it is in the way. */
-  #refuseToWaitForItself(): void {
+  /** Refuses a wait that cannot end before the waiting code has: alone, or in a circle with other waits of this process. */
+  #refuseToCloseCircle(): void {
     const { resource, mode, adopts } = this.#request;
     if (!this.#enqueue || adopts !== undefined) return;
-    const inTheWay = ownLeaseInTheWay(this.#core, resource, mode);
-    if (inTheWay === undefined) return;
-    throw this.#abandonAndMakeError(selfWaitError(this.#core, resource, inTheWay.grant.request.mode, mode));
+    const request = { owner: this.#core, resource, mode };
+    const circle = circleOf(request);
+    if (circle !== undefined)
+      throw this.#abandonAndMakeError(circleError(this.#core, resource, mode, circle));
+    this.#endLeaseWait = enterLeaseWait(request);
   }
 
   /** Takes a fresh acquisition id: a given-up id is never used again (docs/spec.md §2.2). */

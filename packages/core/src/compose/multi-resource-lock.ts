@@ -52,7 +52,7 @@ export class MultiResourceLock implements MultiLock {
       return this.#runNested(work, options, wholeWaitMs);
     const lease = ((await this.acquire(options)) as MultiLeaseHandle).follow(signalIn(options));
     return workAndRelease(
-      () => runUnder(statesOf(lease), () => work(lease)),
+      () => runUnder(statesOf(lease.leases), () => work(lease)),
       () => lease.releaseQuietly(),
     );
   }
@@ -133,7 +133,8 @@ export class MultiResourceLock implements MultiLock {
     const leases: Lease[] = [];
     try {
       for (const { lock } of this.#members) {
-        const lease = await take(lock);
+        // What was taken before stays while this one is waited for.
+        const lease = await runUnder(statesOf(leases), () => take(lock));
         if (lease === undefined) break;
         leases.push(lease);
       }
@@ -175,7 +176,7 @@ function signalIn(options: AllOptions | undefined): AbortSignal | undefined {
 }
 
 /** The leases of this copy of core. */
-function statesOf({ leases }: MultiLeaseHandle): LeaseState[] {
+function statesOf(leases: readonly Lease[]): LeaseState[] {
   return leases.flatMap((lease) => LeaseHandle.of(lease)?.lease ?? []);
 }
 

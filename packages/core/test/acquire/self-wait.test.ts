@@ -52,6 +52,18 @@ test('a reader that wants to write is refused, and another reader is not', async
   });
 });
 
+test('a reader waits where a downgrade may have made the lease around it shared', async () => {
+  const downgrade = () => Promise.reject(new Error('lost'));
+  const { read, write } = locksOn(busyStore({ downgrade, isRetryable: () => false }), {
+    waitMs: 50,
+  }).readWriteLock('a');
+  await write.run(async (lease) => {
+    expect(await rejectionOf(read.acquire())).toBe('LOCK_REENTRANT');
+    await expect(lease.downgrade()).rejects.toThrow();
+    expect(await rejectionOf(read.acquire())).toBe('LOCK_TIMEOUT');
+  });
+});
+
 test('permits that the code around holds are counted', async () => {
   const slots = locksOn(busyStore(), { waitMs: 50 }).semaphore('a', 5);
   await slots.run(
