@@ -78,13 +78,13 @@ export class Sweeper {
     const { folder, values } = this.#files;
     const names = namesIn(folder.keys) ?? [];
     const used = new Set<string>();
-    let isWhole = true;
-    values.noteRecords(names.length);
+    let [isWhole, bytes] = [true, 0];
     for (const [index, name] of names.entries()) {
       if (index % RECORDS_AT_ONCE === RECORDS_AT_ONCE - 1) await nextTurn(undefined, { ref: false });
       if (this.#isStopped) return undefined;
       const path = join(folder.keys, name);
       const pointer = this.#files.pointer(path);
+      bytes += pointer?.length ?? 0;
       // A folder in which nothing is found may be one whose list was incomplete: only an empty one can be removed.
       if (pointer === undefined) isWhole = removeEmpty(path) && isWhole;
       else if (this.#isOver(name, pointer)) this.#files.remove(path, pointer.name);
@@ -93,6 +93,7 @@ export class Sweeper {
         this.#files.adopt(path, pointer);
       }
     }
+    values.noteBytes(bytes);
     return isWhole ? used : undefined;
   }
 

@@ -7,9 +7,9 @@ import { processMark } from './process-mark.ts';
 
 /** How many files of others are kept open. */
 const OPEN_FILES = 16;
-/** A file is followed by another one at this size, in bytes, or at so many for each record if there are many. */
+/** A file is followed by another one at this size, in bytes, and never before it has so many times the bytes of all records. */
 const LEAST_BYTES = 4_000_000;
-const BYTES_PER_RECORD = 1_000;
+const TIMES_ALL = 4;
 /** A file that was not written for so long is followed by another one: after a day others take it for that of a process that has ended. */
 const IDLE_MS = 3_600_000;
 
@@ -43,9 +43,9 @@ export class ValueFiles {
     return this.#own === undefined || fstatSync(this.#own.file).nlink > 0;
   }
 
-  /** Tells how many records there are: the more, the longer a sweep takes after each new file. */
-  noteRecords(count: number): void {
-    this.#mostBytes = Math.max(LEAST_BYTES, count * BYTES_PER_RECORD);
+  /** Tells how many bytes all records have: the more, the longer a sweep takes after each new file. */
+  noteBytes(bytes: number): void {
+    this.#mostBytes = Math.max(LEAST_BYTES, TIMES_ALL * bytes);
   }
 
   /** Whether the next value begins another file. */

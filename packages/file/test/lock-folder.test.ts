@@ -83,7 +83,7 @@ test.runIf(isRoot)('the folder of another user is refused, and with `shared` use
   const above = temporaryFolder();
   chmodSync(above, 0o755);
   const own = open(join(above, 'own'));
-  await take(own.backend, request('a'));
+  await take(own.backend, request('b'));
   expect(await attemptAsNobody(own.folder)).toMatch(/^FOREIGN_OWNER folder of locks/);
   // Everything below is closed to others as the umask says.
   expect(await attemptAsNobody(own.folder, '{ shared: true }')).toMatch(/^READ_ONLY folder of locks/);
@@ -199,8 +199,9 @@ test('where boots cannot be told apart, a live lease stays', async () => {
 });
 
 test('a step of the wall clock grants nothing twice and never sets the token back', async () => {
-  const { backend } = open();
-  const grant = await take(backend, request('a', 60_000));
+  const { backend: holder, folder } = open();
+  const grant = await take(holder, request('a', 60_000));
+  const { backend } = open(folder);
   for (const wall of [Date.now() + 3_600_000, 0, Date.now() - 3_600_000]) {
     vi.spyOn(Date, 'now').mockReturnValue(wall);
     onTestFinished(() => void vi.restoreAllMocks());
