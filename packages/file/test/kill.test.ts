@@ -89,11 +89,12 @@ function checkHistory(notes: readonly Note[]): void {
     Number(BigInt(at) - BigInt(entered.at)) / 1e6 > entered.leftMs;
   for (const note of [...notes].sort((a, b) => (BigInt(a.at) < BigInt(b.at) ? -1 : 1))) {
     const { resource, token, what, at, kind } = note;
+    const entry = `${resource}/${token}`;
     const here = inside.get(resource) ?? new Map<string, Note>();
     inside.set(resource, here);
     if (what === 'exit') {
       // On a busy machine a process may stand still inside for longer than its lease, and leave after the next one came.
-      expect(here.delete(token) || mayHaveEnded(entries.get(token) as Note, at)).toBe(true);
+      expect(here.delete(token) || mayHaveEnded(entries.get(entry) as Note, at)).toBe(true);
       continue;
     }
     for (const [other, entered] of here) {
@@ -107,13 +108,13 @@ function checkHistory(notes: readonly Note[]): void {
         ]);
       }
     }
-    expect(entries.has(token)).toBe(false);
+    expect(entries.has(entry)).toBe(false);
     // Those who enter together may write their notes in any order; one who is alone comes after all before it.
     const last = highest.get(resource) ?? 0n;
     if (kind === 'exclusive') expect(BigInt(token)).toBeGreaterThan(last);
     highest.set(resource, BigInt(token) > last ? BigInt(token) : last);
     here.set(token, note);
-    entries.set(token, note);
+    entries.set(entry, note);
   }
   // Otherwise the kills met no holder, and the test has shown less than its title says.
   expect(orphans).toBeGreaterThan(3);
