@@ -105,7 +105,9 @@ export class FileStore implements RecordStore {
     const wanted = names.filter((name) => mayStartWith(name, prefix, ALPHABET));
     for (let start = 0; start < wanted.length; start += LIST_PAGE) {
       const page = wanted.slice(start, start + LIST_PAGE);
-      yield* this.#attempt((files) => page.flatMap((name) => files.read(join(files.folder.keys, name)) ?? []));
+      yield* this.#attempt((files) =>
+        page.flatMap((name) => files.read(join(files.folder.keys, name)) ?? []),
+      );
       await new Promise((resolve) => setImmediate(resolve));
     }
   }

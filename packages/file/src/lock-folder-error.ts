@@ -34,7 +34,10 @@ export class LockFolderError extends Error {
 /** The longest name of a file that this package makes. */
 export const LONGEST_NAME = 140;
 
-const FULL = ['FULL', 'it cannot grow: the disk, its quota or a size limit is full. Free some space'] as const;
+const FULL = [
+  'FULL',
+  'it cannot grow: the disk, its quota or a size limit is full. Free some space',
+] as const;
 const READ_ONLY = [
   'READ_ONLY',
   'it cannot be written: check the permissions of the folder and of all in it, or use the option `shared` in all processes',

@@ -66,7 +66,10 @@ export class LockFolder {
     for (const path of [this.keys, this.values]) this.makeFolder(path, true);
     this.#identity = this.#identityNow();
     this.refuseOthers();
-    const [, since = '0'] = readdirSync(this.path).map((name) => SINCE.exec(name)).find((found) => found !== null) ?? [];
+    const [, since = '0'] =
+      readdirSync(this.path)
+        .map((name) => SINCE.exec(name))
+        .find((found) => found !== null) ?? [];
     this.since = Number(since);
   }
 
@@ -144,10 +147,16 @@ function refuseForeignFolder({ folder, shared }: CheckedFileOptions): void {
   if (!stats.isDirectory()) refuse('NOT_A_FOLDER', 'it is no folder. Choose another path');
   const network = networkFileSystem(Number(statfsSync(folder).type));
   if (network !== undefined)
-    refuse('NETWORK', `it is on ${network}, and clocks of two machines have nothing in common. Choose a local disk, or a store that has a server`);
+    refuse(
+      'NETWORK',
+      `it is on ${network}, and clocks of two machines have nothing in common. Choose a local disk, or a store that has a server`,
+    );
   const user = process.getuid?.() ?? stats.uid;
   if (!shared && stats.uid !== user)
-    refuse('FOREIGN_OWNER', `it belongs to user ${stats.uid}, and this process to ${user}. Use the option \`shared\` in all processes, or a folder of its own`);
+    refuse(
+      'FOREIGN_OWNER',
+      `it belongs to user ${stats.uid}, and this process to ${user}. Use the option \`shared\` in all processes, or a folder of its own`,
+    );
 }
 
 function identityOf(path: string): string {

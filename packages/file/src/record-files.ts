@@ -7,7 +7,11 @@ import { latest, type Pointer, pointerOf } from './pointer.ts';
 import { ValueFiles } from './value-files.ts';
 
 /** No capitals: macOS and Windows take them for small letters. */
-export const ALPHABET: KeyAlphabet = { plain: 'abcdefghijklmnopqrstuvwxyz0123456789_-', escape: '=', maxLength: 120 };
+export const ALPHABET: KeyAlphabet = {
+  plain: 'abcdefghijklmnopqrstuvwxyz0123456789_-',
+  escape: '=',
+  maxLength: 120,
+};
 /** The start of the keys of clients. */
 export const CLIENT = 'client/';
 /** How often a list without a pointer, or a pointer without its value, is read again before it is believed. */
@@ -85,14 +89,20 @@ export class RecordFiles {
     // Browsers of files leave files of their own.
     for (const name of names) rmSync(join(path, name), { recursive: true, force: true });
     const number = this.folder.clock.nowMicros();
-    const { name } = pointerOf({ ...this.values.append(value), number, until: microsOf(heldUntilMs), isIdle });
+    const { name } = pointerOf({
+      ...this.values.append(value),
+      number,
+      until: microsOf(heldUntilMs),
+      isIdle,
+    });
     const aside = this.folder.aside();
     this.folder.makeFolder(aside);
     closeSync(openSync(join(aside, name), 'wx'));
     // Windows moves a folder to a free place only, and Linux also to that of an empty one.
     const isWindows = process.platform === 'win32';
     if (isWindows) removeEmpty(path);
-    if (attempt(['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])], () => renameSync(aside, path))) return name;
+    if (attempt(['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])], () => renameSync(aside, path)))
+      return name;
     rmSync(aside, { recursive: true, force: true });
     return undefined;
   }

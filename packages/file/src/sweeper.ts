@@ -97,7 +97,10 @@ export class Sweeper {
     return isWhole ? used : undefined;
   }
 
-  #isOver(name: string, { number, isIdle, writer }: { number: number; isIdle: boolean; writer: string }): boolean {
+  #isOver(
+    name: string,
+    { number, isIdle, writer }: { number: number; isIdle: boolean; writer: string },
+  ): boolean {
     if (name.startsWith(nameOfKey(CLIENT))) return hasEnded(writer);
     return isIdle && number < this.#files.folder.clock.nowMicros() - IDLE_MICROS;
   }

@@ -62,7 +62,8 @@ export class ValueFiles {
     const { length } = value;
     own.offset += length;
     own.usedAt = performance.now();
-    for (let done = 0; done < length; ) done += writeSync(own.file, value, done, length - done, offset + done);
+    for (let done = 0; done < length; )
+      done += writeSync(own.file, value, done, length - done, offset + done);
     return { writer, offset, length };
   }
 

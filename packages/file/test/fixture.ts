@@ -27,7 +27,9 @@ export function open(folder = join(temporaryFolder(), 'locks'), options: FileBac
 
 /** The same with another clock of the machine. */
 export function openWithClock(folder: string, clock: MachineClock) {
-  const backend = createRecordBackend(new FileStore(checkOptions(folder, undefined), () => clock), { prefix: '' });
+  const backend = createRecordBackend(new FileStore(checkOptions(folder, undefined), () => clock), {
+    prefix: '',
+  });
   onTestFinished(() => backend.close());
   return backend as Required<LockBackend>;
 }

@@ -73,7 +73,12 @@ test('kill -9 at any moment leaves exclusion, rising tokens, and nothing behind'
 }, 600_000);
 
 async function taken(backend: ReturnType<typeof open>['backend']) {
-  const request = { resource: 'another', acquisitionId: 'another', mode: { kind: 'exclusive' }, ttlMs } as const;
+  const request = {
+    resource: 'another',
+    acquisitionId: 'another',
+    mode: { kind: 'exclusive' },
+    ttlMs,
+  } as const;
   const attempt = await backend.attempt(request, false, call);
   if (attempt.status !== 'granted') throw new Error(`it is ${attempt.status}`);
   return attempt;

@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -212,18 +221,24 @@ test('a step of the wall clock grants nothing twice and never sets the token bac
   }
 });
 
-test.for(['deleted', 'moved away'])('a folder that is %s while in use is made again, and its holders are told', async (how) => {
-  const { backend, folder } = open();
-  const grant = await take(backend, request('a'));
-  if (how === 'deleted') rmSync(folder, { recursive: true });
-  else renameSync(folder, join(dirname(folder), 'elsewhere'));
-  await expect
-    .poll(() => backend.renew([{ grant, ttlMs: 60_000 }], call).catch(() => 'LOCK_BACKEND'), { timeout: 5_000, interval: 100 })
-    .toEqual([{ status: 'lost', reason: 'force-released' }]);
-  const next = await take(open(folder).backend, request('a'));
-  expect(next.fencingToken).toBeGreaterThan(grant.fencingToken ?? 0n);
-  expect((await backend.attempt(request('a'), false, call)).status).toBe('contended');
-});
+test.for(['deleted', 'moved away'])(
+  'a folder that is %s while in use is made again, and its holders are told',
+  async (how) => {
+    const { backend, folder } = open();
+    const grant = await take(backend, request('a'));
+    if (how === 'deleted') rmSync(folder, { recursive: true });
+    else renameSync(folder, join(dirname(folder), 'elsewhere'));
+    await expect
+      .poll(() => backend.renew([{ grant, ttlMs: 60_000 }], call).catch(() => 'LOCK_BACKEND'), {
+        timeout: 5_000,
+        interval: 100,
+      })
+      .toEqual([{ status: 'lost', reason: 'force-released' }]);
+    const next = await take(open(folder).backend, request('a'));
+    expect(next.fencingToken).toBeGreaterThan(grant.fencingToken ?? 0n);
+    expect((await backend.attempt(request('a'), false, call)).status).toBe('contended');
+  },
+);
 
 test('a copy of the folder that is put in its place revives no write of a process that goes on', async () => {
   const { backend, folder } = open();
@@ -236,7 +251,9 @@ test('a copy of the folder that is put in its place revives no write of a proces
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   // The hold is in the copy too, and its holder goes on with it.
   expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toEqual([{ status: 'held' }]);
-  expect(await open(folder).backend.attempt(request('a'), false, call)).toMatchObject({ status: 'contended' });
+  expect(await open(folder).backend.attempt(request('a'), false, call)).toMatchObject({
+    status: 'contended',
+  });
 });
 
 test('a name that is too long for one file, and names that differ by their case only', async () => {

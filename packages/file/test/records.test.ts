@@ -7,7 +7,18 @@ import { latest, pointerIn } from '../src/pointer.ts';
 import { hasEnded, processMark } from '../src/process-mark.ts';
 import { RecordFiles } from '../src/record-files.ts';
 import { Sweeper } from '../src/sweeper.ts';
-import { acquire, bootFolder, call, open, ownClock, pointerOf, recordFolder, request, take, temporaryFolder } from './fixture.ts';
+import {
+  acquire,
+  bootFolder,
+  call,
+  open,
+  ownClock,
+  pointerOf,
+  recordFolder,
+  request,
+  take,
+  temporaryFolder,
+} from './fixture.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const DEAD = `${(2 ** 22 + 1).toString(36)}-1-${processMark().split('-')[2]}-000000000000`;
@@ -18,7 +29,8 @@ function records(folder = join(temporaryFolder(), 'locks')) {
   return { files, folder, path: join(files.folder.keys, 'lock=2fa') };
 }
 
-const pointer = (version: string | undefined) => pointerIn(version ?? '') as NonNullable<ReturnType<typeof pointerIn>>;
+const pointer = (version: string | undefined) =>
+  pointerIn(version ?? '') as NonNullable<ReturnType<typeof pointerIn>>;
 const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
 
 /** Moves the values of a process into the file of one that has ended. */
@@ -83,7 +95,16 @@ describe('a value that something else has deleted', () => {
     const { writer } = pointer(pointerOf(folder, 'a'));
     unlinkSync(join(values, writer));
     await expect(other.attempt(request('a'), false, call)).rejects.toMatchObject({ code: 'VALUE_MISSING' });
-    await expect.poll(() => take(other, request('a')).then(() => 'granted', () => 'failed'), { timeout: 5_000 }).toBe('granted');
+    await expect
+      .poll(
+        () =>
+          take(other, request('a')).then(
+            () => 'granted',
+            () => 'failed',
+          ),
+        { timeout: 5_000 },
+      )
+      .toBe('granted');
   });
 
   test('comes back with the next write of its holder', async () => {
@@ -105,7 +126,11 @@ describe('a sweep', () => {
     await new Sweeper(files).sweep();
     const { value, pointer: after } = files.read(path) ?? {};
     expect(text(value)).toBe('{1');
-    expect(after).toMatchObject({ number: before.number + 1, until: before.until, writer: files.values.ownName });
+    expect(after).toMatchObject({
+      number: before.number + 1,
+      until: before.until,
+      writer: files.values.ownName,
+    });
     expect(readdirSync(files.folder.values)).toEqual([files.values.ownName]);
   });
 
@@ -135,7 +160,9 @@ describe('a sweep', () => {
     // It has appended a value and renamed no pointer yet.
     other.values.append(bytes('{late'));
     await new Sweeper(files).sweep();
-    expect(readdirSync(files.folder.values).sort()).toEqual([files.values.ownName, other.values.ownName].sort());
+    expect(readdirSync(files.folder.values).sort()).toEqual(
+      [files.values.ownName, other.values.ownName].sort(),
+    );
   });
 
   test('follows a file of its own that is full by another one', async () => {
@@ -170,7 +197,9 @@ describe('a sweep', () => {
     files.create(idle, { value: bytes('{1'), isIdle: true });
     files.create(held, { value: bytes('{1'), isIdle: false });
     const { nowMicros } = files.folder.clock;
-    const spied = vi.spyOn(files.folder.clock, 'nowMicros').mockImplementation(() => nowMicros() + 86_400_000_001);
+    const spied = vi
+      .spyOn(files.folder.clock, 'nowMicros')
+      .mockImplementation(() => nowMicros() + 86_400_000_001);
     onTestFinished(() => spied.mockRestore());
     await new Sweeper(files).sweep();
     expect(readdirSync(files.folder.keys)).toEqual(['lock=2fheld']);
@@ -216,7 +245,9 @@ describe('the mark of a process', () => {
     const { writer } = pointer(name);
     const next = open(folder).backend;
     const wanted = acquire(next, request('a'));
-    await expect.poll(async () => (await backend.inspect('a', call)).waiters.length, { timeout: 5_000 }).toBe(2);
+    await expect
+      .poll(async () => (await backend.inspect('a', call)).waiters.length, { timeout: 5_000 })
+      .toBe(2);
     const values = join(bootFolder(folder), 'v');
     writeFileSync(join(values, DEAD), (await import('node:fs')).readFileSync(join(values, writer)));
     renameSync(join(path, readdirSync(path)[0] as string), join(path, name.replace(writer, DEAD)));
