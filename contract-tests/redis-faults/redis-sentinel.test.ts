@@ -83,8 +83,9 @@ async function failover(
   const failedAt = machineNow();
   await fail(old);
   await deployment.waitForNewMaster(old.port);
-  figure(`master ${how}: new master after`, machineNow() - failedAt);
-  await sleep(failedAt + 2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS - machineNow());
+  const promotedAt = machineNow();
+  figure(`master ${how}: new master after`, promotedAt - failedAt);
+  await sleep(Math.max(promotedAt, failedAt + 2 * DOWN_AFTER_MS) + TTL_MS + SLACK_MS - machineNow());
   const result = together(await Promise.all(workers.map((worker) => worker.call.stopLoad())));
   // Asked at the end: sentinels that are short of time may have promoted one replica after the other.
   const master = await deployment.master();
@@ -126,10 +127,7 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
     await using lab = new Lab();
     const { sections, failures, unhandled, held, failedAt, replicatedUntil, switches, master } =
       await failover(lab, how, fail);
-    figure(
-      `master ${how}: the new master lacks what the old one did in its last`,
-      failedAt - replicatedUntil,
-    );
+    figure(`master ${how}: the new master lacks what the old one did in its last`, failedAt - replicatedUntil);
     for (const at of switches) figure(`master ${how}: a new master announced after`, at - failedAt);
     expect(unhandled).toEqual([]);
     expect(sections.filter(({ enteredAt }) => enteredAt < failedAt).length).toBeGreaterThan(50);
@@ -153,8 +151,9 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
       const recovered = recoveryMs(sections, failedAt, library);
       figure(`master ${how}: ${library} has taken every lock again after`, recovered);
       const announced = switches.map((at) => Math.round(at - failedAt)).join(', ');
+      // Sentinels that are short of time take longer to agree: what the library adds to that is a ttl.
       expect(recovered, `${library}; new masters were announced after ${announced} ms`).toBeLessThan(
-        2 * DOWN_AFTER_MS + TTL_MS + SLACK_MS,
+        Math.max(2 * DOWN_AFTER_MS, announcedAt - failedAt) + TTL_MS + SLACK_MS,
       );
     }
     await assertSurvivedOrReported(held, master);

@@ -67,7 +67,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{doctor,index}.ts'],
     ['file-backend.ts'],
     ['file-store.ts'],
-    ['sweeper.ts'],
+    ['folder-sweeper.ts'],
     ['record-files.ts'],
     ['{lock-folder,value-files}.ts'],
     ['{lock-folder-error,options,pointer,process-mark}.ts'],

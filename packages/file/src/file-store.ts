@@ -16,7 +16,7 @@ import type { CheckedFileOptions } from './options.ts';
 import { pointerIn } from './pointer.ts';
 import { hasEnded } from './process-mark.ts';
 import { ALPHABET, CLIENT, nameOfKey, namesIn, RecordFiles } from './record-files.ts';
-import { Sweeper } from './sweeper.ts';
+import { FolderSweeper } from './folder-sweeper.ts';
 
 /** How often this process looks whether the folder is still there, and who else uses it, in milliseconds. */
 const LOOK_EVERY_MS = 1_000;
@@ -41,7 +41,7 @@ export class FileStore implements RecordStore {
   readonly #paths = new Map<string, string>();
   #machine: MachineClock | undefined;
   #files: RecordFiles | undefined;
-  #sweeper: Sweeper | undefined;
+  #sweeper: FolderSweeper | undefined;
   #wakeFile: WakeFile | undefined;
   #client = '';
   #isClosed = false;
@@ -182,7 +182,7 @@ export class FileStore implements RecordStore {
     if (this.#files === undefined) {
       this.#machine ??= this.#readClock();
       this.#files = new RecordFiles(new LockFolder(this.#options, this.#machine), this.#options.shared);
-      this.#sweeper = new Sweeper(this.#files);
+      this.#sweeper = new FolderSweeper(this.#files);
       this.#checkedAt = at;
     } else if (at - this.#checkedAt > CHECK_EVERY_MS) {
       this.#files.folder.refuseOthers();

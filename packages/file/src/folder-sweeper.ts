@@ -18,7 +18,7 @@ const LEFT_ASIDE = /^t\.(.+)$/;
 const WAKE_FILE = /^v-wake-(.+)$/;
 
 /** Deletes what processes have left that ended, and records that were idle for a day. Any number of processes may do so at once. */
-export class Sweeper {
+export class FolderSweeper {
   readonly #files: RecordFiles;
   #writes = 0;
   #sweptWith: string | undefined;
