@@ -5,7 +5,11 @@ let ownSpace: string | undefined;
 
 /** The mark of this process in names of files: its pid, when it started, and in which namespaces both count. */
 export function processMark(): string {
-  own ??= [process.pid.toString(36), startOf(process.pid) ?? '0', space()].join('-');
+  if (own !== undefined) return own;
+  const start = startOf(process.pid);
+  // Nobody may take this process for another one whose start can be read.
+  const isUnknown = start === undefined && process.platform === 'linux';
+  own = [process.pid.toString(36), start ?? '0', isUnknown ? '' : space()].join('-');
   return own;
 }
 
