@@ -70,7 +70,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['folder-sweeper.ts'],
     ['record-files.ts'],
     ['{lock-folder,value-files}.ts'],
-    ['{lock-folder-error,options,pointer,process-mark}.ts'],
+    ['{lock-folder-error,network-finding,options,pointer,process-mark}.ts'],
   ],
   kubernetes: [
     ['{doctor,index}.ts'],

@@ -9,7 +9,7 @@ import {
   layoutFinding,
   warning,
 } from '@locks/core/doctor';
-import { networkFileSystem } from '@locks/core/machine';
+import { networkFinding } from './network-finding.ts';
 import { checkOptions, type FileBackendOptions } from './options.ts';
 
 /** Minimum free space in bytes: more than thousands of locks need. */
@@ -53,17 +53,6 @@ function explain(failure: unknown): Finding | undefined {
   if (known === undefined) return layoutFinding('file', failure);
   const [name, toDo] = known;
   return error(`file/${name}`, message, toDo);
-}
-
-/** @param type - the type of the file system, as `statfs` gives it */
-export function networkFinding(folder: string, type: number): Finding | undefined {
-  const name = networkFileSystem(type);
-  if (name === undefined) return undefined;
-  return error(
-    'file/network-file-system',
-    `${folder} is on ${name}: clocks of two machines have nothing in common`,
-    'put the folder on a local disk, or use a store that has a server',
-  );
 }
 
 function spaceFinding(folder: string, free: number): Finding | undefined {

@@ -70,7 +70,7 @@ test('kill -9 at any moment leaves exclusion, rising tokens, and nothing behind'
   await until(() => readdirSync(join(boot, 'v')).length === 1, 10_000);
   expect(readdirSync(join(boot, 'k')).filter((name) => name.startsWith('client'))).toEqual([]);
   expect(readdirSync(boot).filter((name) => !/^([kv]|since\..*)$/.test(name))).toEqual([]);
-}, 600_000);
+}, 60_000 + KILLS * 500);
 
 async function taken(backend: ReturnType<typeof open>['backend']) {
   const request = {

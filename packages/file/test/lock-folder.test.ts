@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import {
+import fs, {
   chmodSync,
   mkdirSync,
   readdirSync,
@@ -9,9 +9,11 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { syncBuiltinESMExports } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { networkFinding } from '../src/network-finding.ts';
 import {
   bootFolder,
   call,
@@ -81,11 +83,35 @@ test('a symbolic link to the folder leads to the same locks', async () => {
 });
 
 test('a folder on a network', async () => {
-  const { statfsSync } = await import('node:fs');
-  expect(statfsSync('/').type).not.toBe(0x6969);
-  const { networkFinding } = await import('../src/doctor.ts');
+  const { statfsSync } = fs;
+  onTestFinished(() => {
+    fs.statfsSync = statfsSync;
+    syncBuiltinESMExports();
+  });
+  fs.statfsSync = (() => ({ type: 0x6969 })) as unknown as typeof statfsSync;
+  syncBuiltinESMExports();
+  const folder = join(temporaryFolder(), 'locks');
+  expect(await failureOf(folder)).toMatchObject({ code: 'NETWORK', retryable: false });
+  expect(readdirSync(folder)).toEqual([]);
   expect(networkFinding('/mnt', 0x6969)).toMatchObject({ id: 'file/network-file-system', severity: 'error' });
+  // ext4.
   expect(networkFinding('/mnt', 0xef53)).toBeUndefined();
+});
+
+test('a file system whose names are too short', async () => {
+  const { openSync } = fs;
+  onTestFinished(() => {
+    fs.openSync = openSync;
+    syncBuiltinESMExports();
+  });
+  fs.openSync = ((path: string, ...rest: []) => {
+    if (basename(path).length <= 135) return openSync(path, ...rest);
+    throw Object.assign(new Error('ENAMETOOLONG'), { code: 'ENAMETOOLONG' });
+  }) as typeof openSync;
+  syncBuiltinESMExports();
+  const folder = join(temporaryFolder(), 'locks');
+  expect(await failureOf(folder)).toMatchObject({ code: 'NAMES_TOO_SHORT', retryable: false });
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 test.runIf(isRoot)('the folder of another user is refused, and with `shared` used by both', async () => {

@@ -49,6 +49,7 @@ export class WakeFile {
     }
   }
 
+  /** Ends the watch, and removes the file. */
   close(): void {
     this.#unwatch();
     if (this.#realPath !== undefined) removeWakeFile(this.#realPath, this.#client);
