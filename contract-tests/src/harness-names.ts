@@ -32,6 +32,7 @@ export const fixtureNames: readonly string[] = [
 export const topologyNames: readonly string[] = [
   'dynamodb',
   'etcd-cluster',
+  'file-poll',
   'kubernetes',
   'mongodb',
   'nats-cluster',

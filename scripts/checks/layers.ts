@@ -38,7 +38,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['cohort-{options,tokens,capabilities}.ts'],
   ],
   core: [
-    ['index.ts', 'doctor/**', 'transfer/**'],
+    ['index.ts', 'doctor/**', 'machine/**', 'transfer/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],
@@ -62,6 +62,15 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{keep-alive-stream,watch-stream,layout}.ts'],
     ['{txn-responses,conditions,queue-turns}.ts'],
     ['{etcd-port,etcd-entry,etcd-errors,keys,options,server-versions}.ts'],
+  ],
+  file: [
+    ['{doctor,index}.ts'],
+    ['file-backend.ts'],
+    ['file-store.ts'],
+    ['folder-sweeper.ts'],
+    ['record-files.ts'],
+    ['{lock-folder,value-files}.ts'],
+    ['{lock-folder-error,network-finding,options,pointer,process-mark}.ts'],
   ],
   kubernetes: [
     ['{doctor,index}.ts'],
@@ -265,7 +274,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['sqlite-{holds,queue}.ts'],
     ['{lock-file,machine-clock,file-of-rows}.ts'],
     ['load-sqlite.ts'],
-    ['{busy-backoff,columns,file-error,network-finding,options,sqlite-client,wake-file}.ts'],
+    ['{busy-backoff,columns,file-error,network-finding,options,sqlite-client}.ts'],
   ],
   upstash: [
     ['index.ts'],

@@ -65,6 +65,8 @@ import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { s3Backend, s3Slots, s3Results } from '@locks/s3';
 import { examineS3 } from '@locks/s3/doctor';
+import { fileBackend } from '@locks/file';
+import { examineFile } from '@locks/file/doctor';
 import { sqliteBackend } from '@locks/sqlite';
 import { examineSqlite } from '@locks/sqlite/doctor';
 import {
@@ -462,6 +464,12 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/upstash: upstashResults(database)': {
     call: (database) => upstashResults(database),
     valid: upstash,
+  },
+  '@locks/file: fileBackend(options)': {
+    call: (options) => fileBackend('nowhere', options),
+  },
+  '@locks/file/doctor: examineFile(options)': {
+    call: (options) => examineFile('nowhere', options),
   },
   '@locks/sqlite: sqliteBackend(options)': {
     call: (options) => sqliteBackend('nowhere.db', options),

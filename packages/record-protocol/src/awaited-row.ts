@@ -1,5 +1,5 @@
 import type { LockRow } from './lock-row.ts';
-import type { RowChange } from './lock-table.ts';
+import type { RowChange, TablePace } from './lock-table.ts';
 import type { PollPace } from './poll-pace.ts';
 
 /** A waiter of another process that could enter, and did not yet. */
@@ -17,7 +17,7 @@ export class AwaitedRow {
   readonly unwatch: (() => void) | undefined;
   /** What a push has told while a write of this process was in flight. */
   missed: RowChange | undefined;
-  readonly #maxPollMs: number;
+  readonly #tablePace: Pick<TablePace, 'maxPollMs'>;
   readonly #isHeldHere: () => boolean;
   #idleHead: IdleHead | undefined;
   /** The time from which the row is read along with others. */
@@ -30,13 +30,13 @@ export class AwaitedRow {
   /** @param isHeldHere - whether only this process holds the resource, which then needs few polls: its release here serves the queue */
   constructor(
     pace: PollPace,
-    maxPollMs: number,
+    tablePace: Pick<TablePace, 'maxPollMs'>,
     isHeldHere: () => boolean,
     unwatch: (() => void) | undefined,
   ) {
     this.pace = pace;
     this.unwatch = unwatch;
-    this.#maxPollMs = maxPollMs;
+    this.#tablePace = tablePace;
     this.#isHeldHere = isHeldHere;
   }
 
@@ -46,10 +46,10 @@ export class AwaitedRow {
 
   /** The time for which the row needs no poll, in milliseconds. */
   get pauseMs(): number {
-    if (this.#isHeldHere()) return this.#maxPollMs;
+    if (this.#isHeldHere()) return this.#tablePace.maxPollMs;
     const { pauseMs } = this.pace;
     // A waiter that could enter and does not may have died, and those behind it too.
-    return this.#idleHead?.isSeenAgain === true ? Math.min(pauseMs, this.#maxPollMs) : pauseMs;
+    return this.#idleHead?.isSeenAgain === true ? Math.min(pauseMs, this.#tablePace.maxPollMs) : pauseMs;
   }
 
   /** Takes the turn of the row in a read of several rows, if it is due. */
@@ -91,7 +91,7 @@ export class AwaitedRow {
   plan(now: number): { readonly pauseMs: number; readonly endAt: number } {
     const { pauseMs } = this;
     // Names whose time comes soon are read along: all names of a quiet process are read in one request.
-    const soonMs = Math.min(pauseMs, this.#maxPollMs) / 2;
+    const soonMs = Math.min(pauseMs, this.#tablePace.maxPollMs) / 2;
     // Who is far behind leaves the end of a hold to those ahead.
     const endAt = this.pace.isNear ? this.#endAt : Infinity;
     const leftMs = this.#dueAt > now ? this.#dueAt + soonMs - now : pauseMs;

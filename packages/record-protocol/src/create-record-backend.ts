@@ -6,9 +6,10 @@ import { createTableBackend } from './kernel-backend.ts';
 const FEATURES = ['waiters', 'force-release', 'steal', 'transfer', 'max-waiters'] as const;
 
 /** The capabilities of a backend on a {@link RecordStore}; `list` is a feature where the store has it. */
-export interface RecordCapabilities extends BackendCapabilities {
+export interface RecordCapabilities<Reach extends 'host' | 'network' = 'network'>
+  extends BackendCapabilities {
   readonly tenure: 'lease';
-  readonly reach: 'network';
+  readonly reach: Reach;
   readonly modes: readonly ['exclusive', 'shared', 'permit'];
   readonly order: 'fifo';
   readonly fencing: 'durable';
@@ -36,21 +37,21 @@ export const prefixOption = optional(
  *
  * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
  */
-export function createRecordBackend(
-  store: RecordStore,
+export function createRecordBackend<Reach extends 'host' | 'network' = 'network'>(
+  store: RecordStore & { readonly reach?: Reach },
   options?: RecordBackendOptions,
-): LockBackend<RecordCapabilities> {
+): LockBackend<RecordCapabilities<Reach>> {
   const { prefix } = readOptions('createRecordBackend()', options, { prefix: prefixOption });
   const { stepMs, skewMs, endsHolds = true } = store.clock;
   return createTableBackend(new RecordsAsTable(store, prefix), {
     tenure: 'lease',
     expiry: endsHolds ? 'clock' : 'observed',
-    reach: 'network',
+    reach: (store.reach ?? 'network') as Reach,
     modes: ['exclusive', 'shared', 'permit'],
     order: 'fifo',
     fencing: 'durable',
     // The times of the grant and of the look at it are each read within a step, and from servers that are apart.
-    ttl: { minMs: 50, stepMs: 1, ...(endsHolds && { marginMs: 2 * (stepMs + skewMs) }) },
+    ttl: { minMs: store.minTtlMs ?? 50, stepMs: 1, ...(endsHolds && { marginMs: 2 * (stepMs + skewMs) }) },
     features: store.list === undefined ? FEATURES : ['list', ...FEATURES],
   });
 }

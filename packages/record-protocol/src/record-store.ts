@@ -31,6 +31,12 @@ export interface RecordWrite {
    * @defaultValue it calls nobody
    */
   readonly wakes?: readonly string[];
+  /**
+   * The time by which all holds in the value have ended, in milliseconds by the store's clock: a store that finds the value gone can tell when
+   * nobody holds any more.
+   * @defaultValue it has no holds that end by that clock
+   */
+  readonly heldUntilMs?: number;
 }
 
 /** What a push says of the write that it tells of. */
@@ -75,7 +81,7 @@ export interface RequestLimit {
   readonly signal: AbortSignal;
 }
 
-/** How often a store is asked. */
+/** How often a store is asked. It may change while waiters come and go. */
 export interface RecordPace {
   /**
    * The shortest pause between two polls of a process, in milliseconds.
@@ -122,6 +128,10 @@ export interface RecordStore {
   readonly maxValueBytes: number;
   /** How often this store is asked. */
   readonly pace?: RecordPace;
+  /** The clients that share the store: those of one host, or of a network. @defaultValue `'network'` */
+  readonly reach?: 'host' | 'network';
+  /** The shortest ttl, in milliseconds. @defaultValue 50 */
+  readonly minTtlMs?: number;
   /** The clock of the store, which its answers or {@link RecordStore.askTime} tell. */
   readonly clock: RecordClock;
   /** Whether every push says whom the write calls: who is not called then polls seldom. @defaultValue false */
@@ -142,7 +152,15 @@ export interface RecordStore {
   write(write: RecordWrite, limit: RequestLimit): Promise<RecordWritten>;
 
   /**
-   * Asks the store for its time, in milliseconds since 1970, where reads and writes that are asked often do not tell it: before the first
+   * For a store whose clock does not begin in 1970: a number of microseconds near to those since then, which rises with that clock. Tokens of
+   * records that the store deleted as idle are at most half a day above it.
+   *
+   * @throws the error of the store
+   */
+  tokenFloor?(): number;
+
+  /**
+   * Asks the store for its time, in milliseconds since 1970 unless it has {@link RecordStore.tokenFloor}, where reads and writes that are asked often do not tell it: before the first
    * write, and then at most once a second. The answer is one to a request that was sent after this call. `undefined`: the store tells none.
    *
    * @throws the error of the store, where it gave no answer

@@ -143,8 +143,7 @@ export class RecordWaiters implements WaiterHooks {
       const writer = this.#rows.get(resource);
       const pace = writer?.pace ?? new PollPace(table.pace, () => table.tellsWhom === true);
       if (writer !== undefined) writer.pace = pace;
-      const { maxPollMs } = table.pace;
-      const awaited = new AwaitedRow(pace, maxPollMs, () => this.#isHeldHere(resource), unwatch);
+      const awaited = new AwaitedRow(pace, table.pace, () => this.#isHeldHere(resource), unwatch);
       this.#awaited.set(resource, awaited);
       // The write that has put the waiter into the queue says how many are before it.
       if (writer?.known !== undefined) {

@@ -84,9 +84,14 @@ export class RecordsAsTable implements LockTable {
   readonly #rows: RecordRows;
 
   constructor(store: RecordStore, prefix: string) {
-    const { minPollMs = 2, maxPollMs = 800, waiterTtlMs = 3_000 } = store.pace ?? {};
+    const { minPollMs = 2, waiterTtlMs = 3_000 } = store.pace ?? {};
     this.name = store.name;
-    this.pace = { minPollMs, maxPollMs, waiterTtlMs, pollsPresentTurn: false };
+    this.pace = {
+      ...{ minPollMs, waiterTtlMs, pollsPresentTurn: false },
+      get maxPollMs() {
+        return store.pace?.maxPollMs ?? 800;
+      },
+    };
     this.longestWaiterTtlMs = Math.min(4 * waiterTtlMs, Math.max(waiterTtlMs, LONGEST_WAITER_TTL_MS));
     this.isClientClosed = store.isClientClosed?.bind(store);
     this.#store = store;
@@ -139,7 +144,8 @@ export class RecordsAsTable implements LockTable {
   tokenFloor(): number {
     const wall = Math.min(Date.now() * 1_000, LAST_MICROS);
     const told = Math.min(this.#clock.lowerAt(performance.now()) ?? 0, LAST_MICROS);
-    return Math.floor(Math.max(this.now(), wall, told));
+    const floor = this.#store.tokenFloor?.() ?? 0;
+    return Math.floor(Math.max(this.now(), wall, told, Math.min(floor, LAST_MICROS)));
   }
 
   async snapshot(names: readonly string[], known: readonly number[], limit: TimeLimit): Promise<Snapshot> {
@@ -286,6 +292,7 @@ export class RecordsAsTable implements LockTable {
       ifVersion: source?.storeVersion,
       isIdle: decided.holds.length + decided.waiters.length === 0 && this.#risesWithout(decided.token),
       ...(wakes.length > 0 && { wakes }),
+      ...heldUntil(times),
     };
     const askedAt = performance.now();
     const now = this.now();
@@ -313,7 +320,7 @@ export class RecordsAsTable implements LockTable {
 
   /** Whether tokens rise above this one also where the record is deleted in a day. */
   #risesWithout(token: number): boolean {
-    const told = this.#clock.lowerAt(performance.now());
+    const told = this.#store.tokenFloor?.() ?? this.#clock.lowerAt(performance.now());
     return told !== undefined && token <= told + AHEAD_MICROS;
   }
 
@@ -402,4 +409,10 @@ export class RecordsAsTable implements LockTable {
   #clientKey(client: string): string {
     return `${this.#prefix}client/${client}`;
   }
+}
+
+/** When the last of these holds ends by the store's clock. */
+function heldUntil(times: ReadonlyMap<string, HoldTimes>): Pick<RecordWrite, 'heldUntilMs'> {
+  const ends = [...times.values()].flatMap(({ end }) => end ?? []);
+  return ends.length === 0 ? {} : { heldUntilMs: Math.max(...ends) / 1_000 };
 }

@@ -1,11 +1,10 @@
 import { accessSync, type BigIntStats, constants, realpathSync, statSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type MachineClock, removeWakeFile } from '@locks/core/machine';
 import { needsRollback, SqliteFileError } from './file-error.ts';
 import { sql } from './generated/sql.ts';
 import type { SqliteModule } from './load-sqlite.ts';
-import type { MachineClock } from './machine-clock.ts';
 import type { CheckedSqliteOptions } from './options.ts';
-import { removeWakeFile } from './wake-file.ts';
 
 /** "LOCK" in ASCII: marks the files of this package. */
 const APPLICATION_ID = 0x4c4f434b;

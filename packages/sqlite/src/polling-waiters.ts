@@ -1,10 +1,10 @@
 import { type AcquireRequest, type Attempt, type Call, type Grant, LocalWaiters } from '@locks/core/backend';
+import { WakeFile } from '@locks/core/machine';
 import type { CheckedSqliteOptions } from './options.ts';
 import type { SqliteClient } from './sqlite-client.ts';
 import { CLIENT_ALIVE_MS, HEARTBEAT_EVERY_MS } from './sqlite-queue.ts';
 import type { Steps } from './steps.ts';
 import type { Transactions } from './transactions.ts';
-import { WakeFile } from './wake-file.ts';
 
 const MIN_POLL_MS = 1;
 const POLL_GROWTH = 1.25;

@@ -13,11 +13,12 @@ import type {
   RenewalStatus,
 } from '@locks/core/backend';
 import { refuseAfterClose } from '@locks/core/backend';
+import type { MachineClock } from '@locks/core/machine';
 import { nameBytes } from './columns.ts';
 import { isRetryableFileError } from './file-error.ts';
 import { loadSqlite } from './load-sqlite.ts';
 import { openLockFile } from './lock-file.ts';
-import { type MachineClock, machineClock } from './machine-clock.ts';
+import { machineClock } from './machine-clock.ts';
 import { type CheckedSqliteOptions, checkOptions, type SqliteBackendOptions } from './options.ts';
 import { thisClient } from './sqlite-client.ts';
 import { PollingWaiters } from './polling-waiters.ts';

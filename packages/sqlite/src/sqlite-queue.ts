@@ -1,8 +1,8 @@
 import type { AcquireRequest, Capacity, LockMode } from '@locks/core/backend';
+import { removeWakeFile } from '@locks/core/machine';
 import { modeColumns, type SqliteRow, toMicros, toMode } from './columns.ts';
 import type { LockFile } from './lock-file.ts';
 import { processHasEnded, type SqliteClient } from './sqlite-client.ts';
-import { removeWakeFile } from './wake-file.ts';
 
 export const HEARTBEAT_EVERY_MS = 500;
 /** The longest silence of a process before its waiters are passed over. */

@@ -1,11 +1,11 @@
 import type { StatementSync } from 'node:sqlite';
 import { type Call, closedError } from '@locks/core/backend';
+import { wake } from '@locks/core/machine';
 import { BusyBackoff } from './busy-backoff.ts';
 import { explainFailure, isBusy, SqliteFileError } from './file-error.ts';
 import { rollBack } from './lock-file.ts';
 import { OpenFile, type Opened } from './open-file.ts';
 import type { Steps } from './steps.ts';
-import { wake } from './wake-file.ts';
 
 /** The function to call when the transaction of a step is committed. */
 export type AfterCommit = () => void;

@@ -2,8 +2,9 @@ import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { MachineClock } from '@locks/core/machine';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { type MachineClock, machineClock } from '../src/machine-clock.ts';
+import { machineClock } from '../src/machine-clock.ts';
 import { SqliteBackend } from '../src/sqlite-backend.ts';
 import { call, open, request, take, temporaryFolder } from './fixture.ts';
 

@@ -15,10 +15,10 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
+import { WakeFile } from '@locks/core/machine';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { SqliteQueue } from '../src/sqlite-queue.ts';
 import { Transactions } from '../src/transactions.ts';
-import { WakeFile } from '../src/wake-file.ts';
 import {
   acquire,
   call,

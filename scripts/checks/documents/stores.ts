@@ -60,6 +60,18 @@ export const STORES: readonly Store[] = [
     listed: 'sorted',
   },
   {
+    name: 'files',
+    page: 'docs/backends/file.md',
+    backends: /^file(-poll)?$/,
+    tested: [],
+    push: 'watched file, else polling from 1 ms',
+    crash: REST_OF_TTL,
+    failover: 'none: one machine',
+    set: 'a local disk',
+    requests: '4 calls of the file system',
+    needs: 'a local folder',
+  },
+  {
     name: 'Redis, Valkey',
     page: 'docs/backends/redis.md',
     backends: /^redis-/,

@@ -20,13 +20,13 @@ const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants;
  */
 export class WakeFile {
   readonly #lockFile: string;
-  readonly #client: number;
+  readonly #client: number | string;
   readonly #woken: () => void;
   #realPath: string | undefined;
   #watcher: FSWatcher | undefined;
   #works = false;
 
-  constructor(lockFile: string, client: number, woken: () => void) {
+  constructor(lockFile: string, client: number | string, woken: () => void) {
     this.#lockFile = lockFile;
     this.#client = client;
     this.#woken = woken;
@@ -49,6 +49,7 @@ export class WakeFile {
     }
   }
 
+  /** Ends the watch, and removes the file. */
   close(): void {
     this.#unwatch();
     if (this.#realPath !== undefined) removeWakeFile(this.#realPath, this.#client);
@@ -73,7 +74,7 @@ export class WakeFile {
 }
 
 /** Wakes the backend object of a client, in whatever process. */
-export function wake(realPath: string, client: number): void {
+export function wake(realPath: string, client: number | string): void {
   try {
     // A link or a pipe that somebody put there is not followed, nor waited for. Windows has neither flag: undefined counts as 0.
     const file = openSync(wakePath(realPath, client), O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -88,7 +89,7 @@ export function wake(realPath: string, client: number): void {
 }
 
 /** Removes the wake file of a client that ended or is silent. If it lives it makes another one. */
-export function removeWakeFile(realPath: string, client: number): void {
+export function removeWakeFile(realPath: string, client: number | string): void {
   try {
     rmSync(wakePath(realPath, client), { force: true });
   } catch {
@@ -97,7 +98,7 @@ export function removeWakeFile(realPath: string, client: number): void {
 }
 
 /** Makes the file as SQLite makes its own: whoever may write the lock file may write this one. */
-function create(realPath: string, client: number): string {
+function create(realPath: string, client: number | string): string {
   removeWakeFile(realPath, client);
   const path = wakePath(realPath, client);
   const { mode, uid, gid } = statSync(realPath);
@@ -111,6 +112,6 @@ function create(realPath: string, client: number): string {
   return path;
 }
 
-function wakePath(realPath: string, client: number): string {
+function wakePath(realPath: string, client: number | string): string {
   return `${realPath}-wake-${client}`;
 }

@@ -1,0 +1,3 @@
+export { type FileCapabilities, fileBackend } from './file-backend.ts';
+export { LockFolderError, type LockFolderErrorCode } from './lock-folder-error.ts';
+export type { FileBackendOptions } from './options.ts';

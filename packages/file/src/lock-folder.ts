@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
+import { uptime } from 'node:os';
+import { join } from 'node:path';
+import { StoreLayoutError } from '@locks/core/backend';
+import { type MachineClock, networkFileSystem } from '@locks/core/machine';
+import { codeOf, LockFolderError, LONGEST_NAME } from './lock-folder-error.ts';
+import type { CheckedFileOptions } from './options.ts';
+import { processMark } from './process-mark.ts';
+
+/** The layout of the folder of a boot. A layout that an older version would not understand has another number. */
+const LAYOUT = 1;
+const OF_A_BOOT = /^(\d+)\.([\w-]+)$/;
+/** The empty file whose name has the wall clock, in microseconds, when the machine's clock was 0. */
+const SINCE = /^since\.(\d+)_*$/;
+/** What the wall clock may be off by, in milliseconds, where times of files are compared with it. */
+const WALL_SLACK_MS = 60_000;
+/** What an earlier boot left is deleted so long after its last change, in milliseconds. */
+const KEPT_MS = 86_400_000;
+
+/**
+ * The folder of this boot, in the folder of the locks:
+ *
+ *     1.BOOT/k/KEY/POINTER    the records: the name of the only file in the folder of a record is its version
+ *     1.BOOT/v/WRITER         the values that one process has written
+ *     1.BOOT/v-wake-CLIENT    a byte in it wakes a process that waits
+ *     1.BOOT/t.WRITER-ID      made aside, and moved to its place
+ *     1.BOOT/since.MICROS___  when the machine's clock began
+ */
+export class LockFolder {
+  readonly path: string;
+  readonly keys: string;
+  readonly values: string;
+  readonly clock: MachineClock;
+  /** The wall clock when the machine's clock was 0, in microseconds: one number for all processes of the folder. */
+  readonly since: number;
+  readonly #options: CheckedFileOptions;
+  readonly #identity: string;
+  /** When the folders of other boots were last seen to change. */
+  readonly #others = new Map<string, number>();
+
+  /** Makes the folder if it is missing, and refuses one in which locks would not hold. */
+  constructor(options: CheckedFileOptions, clock: MachineClock) {
+    const { folder } = options;
+    this.#options = options;
+    this.clock = clock;
+    this.path = join(folder, `${LAYOUT}.${clock.boot}`);
+    this.keys = join(this.path, 'k');
+    this.values = join(this.path, 'v');
+    if (!existsSync(folder)) this.makeFolder(folder, true);
+    refuseForeignFolder(options);
+    // Who is refused leaves nothing. Of two layouts or machines that come at once one at least sees the other by its second look.
+    this.refuseOthers();
+    if (!existsSync(this.path)) this.#make();
+    for (const path of [this.keys, this.values]) this.makeFolder(path, true);
+    this.#identity = this.#identityNow();
+    this.refuseOthers();
+    const [, since = '0'] =
+      readdirSync(this.path)
+        .map((name) => SINCE.exec(name))
+        .find((found) => found !== null) ?? [];
+    this.since = Number(since);
+  }
+
+  /** Whether the path still leads to the folder that was opened: someone may have deleted or replaced it. */
+  isInPlace(): boolean {
+    return this.#identityNow() === this.#identity;
+  }
+
+  /** @throws StoreLayoutError for another layout of this boot; LockFolderError `TWO_MACHINES` */
+  refuseOthers(): void {
+    const { folder } = this.#options;
+    for (const name of readdirSync(folder)) {
+      const [, layout = '', boot] = OF_A_BOOT.exec(name) ?? [];
+      if (boot === undefined) continue;
+      if (boot !== this.clock.boot) this.#lookAtOther(join(folder, name));
+      else if (layout !== String(LAYOUT))
+        throw new StoreLayoutError(`the folder of locks ${folder}`, layout, LAYOUT, {
+          other: 'another folder',
+          reset: `delete ${join(folder, name)}`,
+        });
+    }
+  }
+
+  /** A path in the folder of this boot that nothing else has, for what is made aside. */
+  aside(): string {
+    return join(this.path, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+  }
+
+  /** @param mayExist - whether it may be there, or those above it not */
+  makeFolder(path: string, mayExist = false): void {
+    const first = mkdirSync(path, { recursive: mayExist });
+    if (this.#options.shared && (first !== undefined || !mayExist)) chmodSync(path, 0o777);
+  }
+
+  #identityNow(): string {
+    return [this.path, this.keys, this.values].map(identityOf).join();
+  }
+
+  /** All appears at once: a process that is killed leaves nothing half made. */
+  #make(): void {
+    const aside = join(this.#options.folder, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+    try {
+      for (const path of [aside, join(aside, 'k'), join(aside, 'v')]) this.makeFolder(path);
+      const since = Math.floor(Date.now() * 1_000 - this.clock.nowMicros());
+      closeSync(openSync(join(aside, `since.${since}`.padEnd(LONGEST_NAME, '_')), 'wx'));
+      renameSync(aside, this.path);
+    } catch (error) {
+      rmSync(aside, { recursive: true, force: true });
+      if (!existsSync(this.path)) throw error;
+    }
+  }
+
+  /** Another boot is an earlier one of this machine, or one of another machine: that one goes on writing. */
+  #lookAtOther(path: string): void {
+    const changedAt = lastChange(path);
+    const before = this.#others.get(path);
+    this.#others.set(path, changedAt);
+    const bootedAt = Date.now() - uptime() * 1_000;
+    const isOfThisBoot = changedAt > bootedAt + WALL_SLACK_MS && changedAt < Date.now() + WALL_SLACK_MS;
+    if (isOfThisBoot || (before !== undefined && changedAt > before))
+      throw new LockFolderError(
+        'TWO_MACHINES',
+        `folder of locks ${this.#options.folder}: another machine, or another kernel, uses it too (${path}), and clocks of two machines have ` +
+          'nothing in common. Give each a folder of its own, or use a store that has a server',
+      );
+    if (changedAt < bootedAt - KEPT_MS) rmSync(path, { recursive: true, force: true });
+  }
+}
+
+function refuseForeignFolder({ folder, shared }: CheckedFileOptions): void {
+  const refuse = (code: 'NOT_A_FOLDER' | 'NETWORK' | 'FOREIGN_OWNER', says: string): never => {
+    throw new LockFolderError(code, `folder of locks ${folder}: ${says}`);
+  };
+  const stats = statSync(folder);
+  if (!stats.isDirectory()) refuse('NOT_A_FOLDER', 'it is no folder. Choose another path');
+  const network = networkFileSystem(Number(statfsSync(folder).type));
+  if (network !== undefined)
+    refuse(
+      'NETWORK',
+      `it is on ${network}, and clocks of two machines have nothing in common. Choose a local disk, or a store that has a server`,
+    );
+  const user = process.getuid?.() ?? stats.uid;
+  if (!shared && stats.uid !== user)
+    refuse(
+      'FOREIGN_OWNER',
+      `it belongs to user ${stats.uid}, and this process to ${user}. Use the option \`shared\` in all processes, or a folder of its own`,
+    );
+}
+
+function identityOf(path: string): string {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? '' : `${stats.dev}/${stats.ino}`;
+}
+
+/** When something below was last written, in milliseconds of the wall clock. */
+function lastChange(path: string): number {
+  let latest = 0;
+  try {
+    const values = join(path, 'v');
+    for (const each of [join(path, 'k'), values, ...readdirSync(values).map((name) => join(values, name))])
+      latest = Math.max(latest, statSync(each, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  } catch (error) {
+    // Another process has just deleted it.
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+  return latest;
+}
