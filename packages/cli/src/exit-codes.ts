@@ -3,6 +3,8 @@ export const EXIT = {
   ok: 0,
   /** `release` found nobody to release. */
   nothing: 1,
+  /** `prove` saw a promise broken. */
+  broken: 1,
   /** `doctor` found something that would break locks. */
   unfit: 1,
   /** `once`: an earlier run of this slot failed, and with `--retry next-slot` it is not repeated. */
