@@ -9,9 +9,13 @@ const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.star
 
 it('sound locks keep every promise, and the report says how often each was tested', async () => {
   const before = folders();
-  const proof = await proveSqlite('none', { runMs: 7_000, faults: ['kill', 'long-pause', 'block', 'cut'] });
+  const proof = await proveSqlite('none', {
+    runMs: 5_000,
+    ttlMs: 500,
+    faults: ['kill', 'long-pause', 'block', 'cut'],
+  });
   expect(proof.promises.filter(({ verdict }) => verdict === 'broken')).toEqual([]);
-  expect(proof).toMatchObject({ kept: true, seed: 7, ttlMs: 700, backend: 'sqlite', endedEarly: false });
+  expect(proof).toMatchObject({ kept: true, seed: 7, ttlMs: 500, backend: 'sqlite', endedEarly: false });
   for (const id of ['exclusion', 'readers', 'permits', 'tokens', 'waits', 'aborts', 'order', 'nothing-left'])
     expect(promiseOf(proof, id), id).toMatchObject({ verdict: 'kept', tested: expect.any(Number) as number });
   expect(proof.faults.map(({ fault, times }) => [fault, times > 0])).toEqual([
