@@ -40,7 +40,8 @@ const FAULT_TABLE = {
   kill: {
     about: 'a worker is killed (kill -9), and another one starts',
     on: 'process',
-    async strike({ crew, worker, freeMs }) {
+    async strike({ crew, worker, holdMs, freeMs }) {
+      await worker.process.call.untilHolding(holdMs);
       await crew.replace(worker);
       // The locks of the dead worker become free in peace: how long that takes is measured.
       await sleep(freeMs);

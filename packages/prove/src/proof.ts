@@ -88,7 +88,7 @@ export interface Proof {
   readonly endedEarly: boolean;
   readonly seed: number;
   readonly workers: number;
-  /** How long a hold lasted without a renewal, in milliseconds. */
+  /** How long a hold lasted without a renewal, or a session without a message, in milliseconds. */
   readonly ttlMs: number;
   /** The median time of a pair of acquire and release before the first fault, in milliseconds. */
   readonly pairMs: number;

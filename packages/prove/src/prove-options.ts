@@ -5,6 +5,7 @@ import {
   optional,
   type OptionTable,
   readOptions,
+  text,
   wholeNumber,
 } from '@locks/core/backend';
 import { type FaultName, FAULTS, type Strike } from './faults.ts';
@@ -38,14 +39,12 @@ const isFunction = matching(
   'a function',
   (value): value is (strike: Strike) => void => typeof value === 'function',
 );
+const STORE_TABLE = {
+  module: text('the URL of a module', /^[a-z]+:./),
+  argument: (value: unknown): unknown => value,
+} satisfies OptionTable<StoreModule>;
 const TABLE = {
-  store: matching(
-    'an object with the URL of a module',
-    (value): value is StoreModule =>
-      typeof value === 'object' &&
-      value !== null &&
-      URL.canParse(String((value as Partial<StoreModule>).module)),
-  ),
+  store: (value, what) => readOptions(what, value, STORE_TABLE),
   runMs: optional(milliseconds(1_000, 86_400_000), 300_000),
   seed: optional(wholeNumber(0, 2 ** 32 - 1)),
   faults: optional(

@@ -68,13 +68,13 @@ export async function prove(options: ProveOptions): Promise<Proof> {
   const opened = await openFirst(crew);
   const suite = isSuite ? await runSuite(store, seed) : undefined;
   const { capabilities, pairMs } = opened;
-  const ttlMs = inSteps(given.ttlMs ?? LEAST_TTL_MS, capabilities.ttl);
-  const holdMs = capabilities.tenure === 'session' ? SESSION_MS : ttlMs;
+  const isSession = capabilities.tenure === 'session';
+  const holdMs = isSession ? SESSION_MS : inSteps(given.ttlMs ?? LEAST_TTL_MS, capabilities.ttl);
 
   using watch = new MachineWatch();
   const freeMs = holdMs + (capabilities.ttl.marginMs ?? 0);
   const patienceMs = 3 * freeMs + PATIENCE_MS;
-  await crew.start({ ttlMs, patienceMs });
+  await crew.start({ ttlMs: holdMs, patienceMs });
   const from = machineNow();
   const run = {
     crew,
@@ -89,7 +89,7 @@ export async function prove(options: ProveOptions): Promise<Proof> {
   const strikes = await strikeUntil(run);
   const ranMs = machineNow() - from;
   const slackMs = Math.min(MOST_SLACK_MS, Math.max(LEAST_SLACK_MS, SLACK_PAIRS * pairMs));
-  await crew.stop(patienceMs + 3 * ttlMs + 2 * slackMs);
+  await crew.stop(patienceMs + 3 * holdMs + 2 * slackMs);
   const leftBehind = await crew.leftBehind(3 * freeMs + slackMs);
 
   const record = readRun(folder, capabilities.fencing !== 'none');
@@ -98,7 +98,7 @@ export async function prove(options: ProveOptions): Promise<Proof> {
       'LOCK_BACKEND',
       'prove(): no lock was granted in the whole run, so nothing was tested.',
     );
-  const disturbances = new Disturbances(record, strikes, watch.stalls, ttlMs + RECONNECT_MS);
+  const disturbances = new Disturbances(record, strikes, watch.stalls, holdMs + RECONNECT_MS);
   const { late } = crew;
   const { isOther } = opened;
   const promises = judgeRun({
@@ -114,7 +114,14 @@ export async function prove(options: ProveOptions): Promise<Proof> {
       ranMs,
       endedEarly: signal?.aborted === true,
     },
-    ...{ seed, workers: size, ttlMs, pairMs, calls: record.verdict.operations, grants: record.holds.length },
+    ...{
+      seed,
+      workers: size,
+      ttlMs: holdMs,
+      pairMs,
+      calls: record.verdict.operations,
+      grants: record.holds.length,
+    },
     promises,
     faults: faults.map((fault) => ({
       fault,

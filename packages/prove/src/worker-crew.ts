@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { LockError } from '@locks/core';
 import { CallableProcess, machineNow } from '@locks/core/conformance/process';
 import { type Address, type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { HistoryRecorder } from '@locks/history';
@@ -149,7 +150,17 @@ export class WorkerCrew implements AsyncDisposable {
     child.on('message', (message: Partial<ProxyRequest>) => {
       if (message.proxyFor !== undefined) void this.#connect(worker, proxies, message.proxyFor);
     });
-    await process.ready();
+    try {
+      await process.ready();
+    } catch (error) {
+      throw new LockError(
+        'LOCK_BACKEND',
+        `prove(): a worker cannot be started: ${(error as Error).message}`,
+        {
+          cause: error,
+        },
+      );
+    }
     return worker;
   }
 

@@ -55,7 +55,7 @@ it.each([
   ['a time that is too short', { runMs: 10 }, /runMs must be/],
   ['a seed that is no whole number', { seed: 1.5 }, /seed must be/],
   ['a misspelt option', { minutes: 1 }, /minutes/],
-  ['a store without a module', { store: {} }, /store must be/],
+  ['a store without a module', { store: {} }, /store: module must be/],
   [
     'a module that opens no locks',
     { store: { module: import.meta.url.replace('prove.test', 'sqlite-proof') } },

@@ -42,7 +42,7 @@ ${suite === undefined ? '' : suiteSection(suite)}
 ${timelinePicture(timeline)}
 <h2>Faults</h2>
 <ul>
-${faults.map(({ fault, about, times }) => `<li><b>${fault}</b>, ${grouped(times)} times: ${text(about)}.</li>`).join('\n')}
+${faults.map(({ fault, about, times }) => `<li><b>${fault}</b>, ${times === 1 ? 'once' : `${grouped(times)} times`}: ${text(about)}.</li>`).join('\n')}
 </ul>
 <h2>Not tested here</h2>
 <ul>

@@ -7,6 +7,7 @@ const TOP = 22;
 const SCALE = 24;
 const LEFT = 70;
 const LEAST_WIDTH = 1.5;
+const LETTER = 6.5;
 
 /** The timeline as a picture that is scrolled sideways: a line for each worker, and above its holds what was done to it. */
 export function timelinePicture({ lanes, holds, strikes }: Timeline): string {
@@ -32,8 +33,10 @@ function laneOf(lane: number, width: number): string {
 
 function strikeShape({ lane, fault, from, until, detail }: TimelineStrike): string {
   const y = TOP + lane * LANE;
+  // A name that is wider than its fault would cover the next one.
+  const label = fault.length * LETTER < widthOf(from, until) ? fault : '';
   const title = `<title>${text(`${fault}: ${detail}`)}</title>`;
-  return `<g><rect class="fault" x="${at(from)}" y="${y + 1}" width="${widthOf(from, until)}" height="${LANE - 2}">${title}</rect><text x="${at(from) + 2}" y="${y + 13}">${fault}</text></g>`;
+  return `<g><rect class="fault" x="${at(from)}" y="${y + 1}" width="${widthOf(from, until)}" height="${LANE - 2}">${title}</rect><text x="${at(from) + 2}" y="${y + 13}">${label}</text></g>`;
 }
 
 function holdShape({ lane, lock, from, until, end }: TimelineHold): string {

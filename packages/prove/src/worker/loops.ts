@@ -10,6 +10,8 @@ export interface LoopContext extends LoopTimes {
   readonly locks: ExaminedLocks;
   readonly recorder: HistoryRecorder;
   readonly note: (fact: Fact) => void;
+  /** The locks that are held exclusively, and for some time. */
+  readonly held: Set<string>;
   /** Whether sections are to end soon. */
   readonly isStopping: () => boolean;
   readonly prefix: string;
@@ -26,6 +28,8 @@ interface Loop {
 const EXCLUSIVE: LockMode = { kind: 'exclusive' };
 /** Between two rounds of a loop: a store is to be examined, and not to be loaded. */
 const PAUSE_MS = 10;
+/** A worker that holds for longer than this can be killed meanwhile. */
+const LONG_MS = 30;
 
 /** What every worker does all the time, each line in a loop of its own. */
 const LOOPS: readonly Loop[] = [
@@ -91,6 +95,8 @@ function possible({ modes }: BackendCapabilities): readonly Loop[] {
 async function section(context: LoopContext, name: string, mode: LockMode, heldMs: number): Promise<void> {
   const hold = await acquire(context, name, mode, { waitMs: context.patienceMs });
   if (hold === undefined) return;
+  const isLong = mode.kind === 'exclusive' && heldMs > LONG_MS;
+  if (isLong) context.held.add(name);
   const looks = Math.max(2, Math.ceil((8 * heldMs) / context.ttlMs));
   for (let look = 0; look < looks; look += 1) {
     await sleep(heldMs / looks);
@@ -98,6 +104,7 @@ async function section(context: LoopContext, name: string, mode: LockMode, heldM
     if (hold.lease.signal?.aborted === true || context.isStopping()) break;
     hold.confirm();
   }
+  context.held.delete(name);
   await hold.release(() => hold.lease.release());
 }
 

@@ -21,6 +21,7 @@ import {
 /** How often a worker looks whether its event loop stood still, and from when on it did. */
 const TICK_MS = 50;
 const STALL_MS = 200;
+const LOOK_MS = 2;
 const PAIRS = 7;
 /** Whoever fails at once must not fail thousands of times. */
 const AFTER_FAILURE_MS = 50;
@@ -35,6 +36,8 @@ interface ProxyPort {
 
 let examined: ExaminedLocks | undefined;
 let isStopping = false;
+/** The locks that are held for long enough to be killed with. */
+const held = new Set<string>();
 let loops: Promise<unknown> = Promise.resolve();
 
 // Clients report broken connections as uncaught errors. The history judges; the process goes on.
@@ -60,6 +63,7 @@ const commands: CrewCommands = {
       recorder,
       note,
       isStopping: () => isStopping,
+      held,
       prefix: setup.prefix,
       ...times,
     };
@@ -68,6 +72,10 @@ const commands: CrewCommands = {
   async stop() {
     isStopping = true;
     await loops;
+  },
+  async untilHolding(withinMs) {
+    const endsAt = machineNow() + withinMs;
+    while (held.size === 0 && machineNow() < endsAt) await sleep(LOOK_MS);
   },
   leftBehind: (withinMs) => whatIsLeft(opened(), withinMs),
   async close() {

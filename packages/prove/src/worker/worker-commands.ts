@@ -55,6 +55,8 @@ export interface CrewCommands {
   leftBehind(withinMs: number): Promise<readonly LeftBehind[]>;
   /** Closes the locks. */
   close(): Promise<void>;
+  /** Resolves when the worker holds a lock for some time, or after a time. */
+  untilHolding(withinMs: number): Promise<void>;
   /** Blocks the event loop. */
   block(ms: number): Promise<void>;
   /** Sets the wall clock of the process to so many milliseconds from that of the machine. */
