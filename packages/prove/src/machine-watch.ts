@@ -2,7 +2,7 @@ import { machineNow } from '@locks/core/conformance/process';
 import type { Span } from './judge/run-record.ts';
 
 const TICK_MS = 50;
-const STALL_MS = 150;
+const STALL_MS = 40;
 
 /** Notes when this process, and most likely the whole machine, stood still. */
 export class MachineWatch implements Disposable {

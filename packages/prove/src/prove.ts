@@ -23,7 +23,7 @@ const LEAST_TTL_MS = 1_500;
 /** How long the hold of a dead client lasts where it ends with its session: the default of the adapters. */
 const SESSION_MS = 10_000;
 const OPEN_MS = 20_000;
-const LEAST_SLACK_MS = 750;
+const LEAST_SLACK_MS = 1_000;
 const MOST_SLACK_MS = 10_000;
 /** How many pairs of acquire and release a store, which is as slow as it is, may be late. */
 const SLACK_PAIRS = 10;

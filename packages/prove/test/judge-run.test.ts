@@ -133,6 +133,13 @@ describe('the order', () => {
     const given = { ...queue(['worker 1', 0, 1_000], ['worker 2', 400, 900]), stalls };
     expect(verdictsOf(given)['order']).toMatchObject({ tested: 0 });
   });
+  it('is not known while the store answers that slowly, nor of the first calls of a worker', () => {
+    const given = queue(['worker 1', 0, 1_000], ['worker 2', 400, 900]);
+    const slow = [wait('hurried', 'worker 3', [0, 450], { waitMs: 50, outcome: 'refused' })];
+    expect(verdictsOf({ ...given, waits: slow })['order']).toMatchObject({ tested: 0 });
+    const first = [wait('queue', 'worker 1', [0, 1_000])];
+    expect(verdictsOf({ ...given, waits: first })['order']).toMatchObject({ tested: 0 });
+  });
   it('is not promised by locks without a queue', () => {
     const more = { capabilities: { ...CAPABILITIES, order: 'none' as const } };
     expect(verdictsOf({ more })['order']).toMatchObject({ verdict: 'not promised' });

@@ -10,7 +10,7 @@ const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.star
 it('sound locks keep every promise, and the report says how often each was tested', async () => {
   const before = folders();
   const proof = await proveSqlite('none', {
-    runMs: 5_000,
+    runMs: 4_000,
     ttlMs: 500,
     faults: ['kill', 'long-pause', 'block', 'cut'],
   });

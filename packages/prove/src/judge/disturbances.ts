@@ -1,6 +1,10 @@
 import { faultOf, type Strike } from '../faults.ts';
 import type { RunRecord, Span } from './run-record.ts';
 
+const LONG_STALL_MS = 200;
+/** A stall takes its own time, and moves the end of a wait by twice that at most: docs/spec.md §2.9. */
+const STALL_CREDIT = 3;
+
 /** When something was done to a worker, or to the machine, that excuses its delays. */
 export class Disturbances {
   readonly #stalls: RunRecord['stalls'];
@@ -26,25 +30,24 @@ export class Disturbances {
     }));
   }
 
-  /** Whether nothing happened to the worker in a time. */
+  /** Whether nothing happened to the worker in a time; every timer of a busy machine is a little late. */
   isQuiet(worker: string, during: Span): boolean {
     return (
       !this.#strikes.some((strike) => strike.worker === worker && meets(strike, during)) &&
-      this.#stalledMs(worker, during) === 0
+      !this.#stallsOf(worker, during).some(({ from, until }) => until - from > LONG_STALL_MS)
     );
   }
 
-  /** For how long the worker stood still in a time. */
-  #stalledMs(worker: string, during: Span): number {
-    let sum = 0;
-    for (const stalls of [this.#stalls.get(worker) ?? [], this.#machine])
-      for (const stall of stalls) if (meets(stall, during)) sum += stall.until - stall.from;
-    return sum;
+  #stallsOf(worker: string, during: Span): Span[] {
+    return [...(this.#stalls.get(worker) ?? []), ...this.#machine].filter((stall) => meets(stall, during));
   }
 
   /** How much longer than `boundMs` something took, without the time for which the worker stood still; 0 or less: it was in time. */
   excessMs(worker: string, during: Span, boundMs: number): number {
-    return during.until - during.from - boundMs - this.#stalledMs(worker, during);
+    const tookMs = during.until - during.from;
+    if (tookMs <= boundMs) return tookMs - boundMs;
+    const stalledMs = this.#stallsOf(worker, during).reduce((sum, { from, until }) => sum + until - from, 0);
+    return tookMs - boundMs - STALL_CREDIT * stalledMs;
   }
 }
 

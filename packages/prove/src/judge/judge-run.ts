@@ -80,7 +80,7 @@ export function judgeRun(run: JudgedRun): PromiseProof[] {
     ),
     proof(
       'crash',
-      'The lock of a dead holder is free again within its ttl.',
+      'The lock of a dead holder goes to a waiter within its ttl, the margin of the store and a second.',
       ['1.6', '7.7'],
       'locks of killed workers',
       judgeCrashes(run),

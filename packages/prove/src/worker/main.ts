@@ -20,7 +20,7 @@ import {
 
 /** How often a worker looks whether its event loop stood still, and from when on it did. */
 const TICK_MS = 50;
-const STALL_MS = 200;
+const STALL_MS = 40;
 const LOOK_MS = 2;
 const PAIRS = 7;
 /** Whoever fails at once must not fail thousands of times. */
