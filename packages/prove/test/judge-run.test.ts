@@ -64,6 +64,7 @@ function verdictsOf({ strikes = [], more = {}, ...given }: Given) {
     waits: [],
     stalls: new Map(),
     crashes: new Map(),
+    lossReasons: new Map(),
   };
   const record = { ...empty, ...given };
   const promises = judgeRun({
@@ -186,6 +187,11 @@ describe('a renewed lease', () => {
     const lost = hold('renewed', 'worker 2', [9_000, 9_000, 11_000], 'lost');
     expect(verdictsOf({ holds: [kept] })['renewal']).toMatchObject({ tested: 1, verdict: 'kept' });
     expect(verdictsOf({ holds: [kept, lost] })['renewal']).toMatchObject({ tested: 2, verdict: 'broken' });
+    const lossReasons = new Map([[`${lost.resource} ${lost.acquisitionId}`, 'unconfirmed']]);
+    expect(verdictsOf({ holds: [kept, lost], lossReasons })['renewal']).toMatchObject({
+      tested: 1,
+      verdict: 'kept',
+    });
     const strikes = [strike('long-pause', 'worker 2', 9_500, 10_900)];
     expect(verdictsOf({ holds: [kept, lost], strikes })['renewal']).toMatchObject({
       tested: 1,

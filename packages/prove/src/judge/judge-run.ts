@@ -4,6 +4,7 @@ import type { PromiseProof } from '../proof.ts';
 import type { Findings, JudgedRun } from './findings.ts';
 import { judgeCrashes } from './judge-crashes.ts';
 import { judgeOrder } from './judge-order.ts';
+import type { ObservedHold } from './run-record.ts';
 import { judgeAborts, judgeWaits } from './judge-waits.ts';
 
 const MOST_BREACHES = 10;
@@ -149,7 +150,10 @@ function renewalsOf({ record, disturbances, prefix, holdMs }: JudgedRun): Findin
       ? false
       : disturbances.isQuiet(worker, { from: Math.max(askedAt, from - holdMs), until }),
   );
-  const lost = undisturbed.filter(({ end }) => end === 'lost');
+  // A store that does not answer renews nothing: its holder is told so.
+  const isSilence = ({ resource, acquisitionId }: ObservedHold): boolean =>
+    record.lossReasons.get(`${resource} ${acquisitionId}`) === 'unconfirmed';
+  const lost = undisturbed.filter((one) => one.end === 'lost' && !isSilence(one));
   const kept = undisturbed.filter(
     ({ from, until, end }) => end === 'released' && until - from > 1.2 * holdMs,
   );

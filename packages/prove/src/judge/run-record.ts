@@ -31,15 +31,15 @@ export interface RunRecord {
   readonly waits: readonly WaitFact[];
   readonly stalls: ReadonlyMap<string, readonly Span[]>;
   readonly crashes: ReadonlyMap<string, number>;
+  /** Why holds were lost, by resource and acquisition id. */
+  readonly lossReasons: ReadonlyMap<string, string>;
 }
 
 export function readRun(folder: string, isFenced: boolean): RunRecord {
   const files = readdirSync(folder)
     .filter((file) => file.startsWith('history '))
     .map((file) => join(folder, file));
-  if (files.length === 0)
-    return { verdict: checkHistory([]), holds: [], waits: [], stalls: new Map(), crashes: new Map() };
-  const events = [...readHistory(...files.sort())];
+  const events = files.length === 0 ? [] : [...readHistory(...files.sort())];
   const verdict = checkHistory(events, ...(isFenced ? (['fenced'] as const) : []));
   return { verdict, ...holdsOf(events), ...factsIn(folder) };
 }
@@ -77,7 +77,8 @@ function endAt(hold: OpenHold | undefined, time: number | undefined, end: Observ
   hold.end = end;
 }
 
-function factsIn(folder: string): Pick<RunRecord, 'waits' | 'stalls'> {
+function factsIn(folder: string): Pick<RunRecord, 'waits' | 'stalls' | 'lossReasons'> {
+  const lossReasons = new Map<string, string>();
   const waits: WaitFact[] = [];
   const stalls = new Map<string, Span[]>();
   for (const file of readdirSync(folder).filter((one) => one.startsWith('facts '))) {
@@ -88,8 +89,9 @@ function factsIn(folder: string): Pick<RunRecord, 'waits' | 'stalls'> {
     for (const line of readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1)) {
       const fact = JSON.parse(line) as Fact;
       if (fact.kind === 'stall') own.push(fact);
+      else if (fact.kind === 'loss') lossReasons.set(`${fact.resource} ${fact.acquisitionId}`, fact.reason);
       else waits.push({ ...fact, worker });
     }
   }
-  return { waits: waits.sort((a, b) => a.askedAt - b.askedAt), stalls };
+  return { waits: waits.sort((a, b) => a.askedAt - b.askedAt), stalls, lossReasons };
 }

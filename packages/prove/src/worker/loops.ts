@@ -105,7 +105,18 @@ async function section(context: LoopContext, name: string, mode: LockMode, heldM
     hold.confirm();
   }
   context.held.delete(name);
+  noteLoss(context, hold);
   await hold.release(() => hold.lease.release());
+}
+
+function noteLoss(
+  { note }: LoopContext,
+  { lease, resource, acquisitionId }: RecordedHold<ExaminedLease>,
+): void {
+  const { aborted, reason } = lease.signal ?? {};
+  if (aborted !== true) return;
+  const told = (reason as { reason?: unknown } | undefined)?.reason;
+  note({ kind: 'loss', resource, acquisitionId, reason: String(told) });
 }
 
 /** Waits that end before the lock is free, by their time or by an abort. */

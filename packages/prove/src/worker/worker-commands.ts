@@ -95,6 +95,13 @@ export type Fact =
       readonly outcome: 'granted' | 'refused' | 'failed';
     }
   | {
+      readonly kind: 'loss';
+      readonly resource: string;
+      readonly acquisitionId: string;
+      /** What the lease said: docs/spec.md §8.1. */
+      readonly reason: string;
+    }
+  | {
       /** The event loop of the worker stood still. */
       readonly kind: 'stall';
       readonly from: number;
