@@ -7,7 +7,7 @@ import { judgeOrder } from './judge-order.ts';
 import type { ObservedHold } from './run-record.ts';
 import { judgeAborts, judgeWaits } from './judge-waits.ts';
 
-const MOST_BREACHES = 10;
+const MOST_BREACHES = 5;
 const OF_EXCLUSION: readonly HistoryViolationKind[] = [
   'exclusion',
   'reentry',
