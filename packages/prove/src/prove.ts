@@ -152,7 +152,9 @@ async function openFirst(crew: WorkerCrew): Promise<OpenedLocks> {
     const { code, message } = error as { code?: unknown; message: string };
     if (code === 'LOCK_INVALID_ARGUMENT' || code === 'LOCK_UNSUPPORTED')
       throw new LockError(code, message, { cause: error });
-    const says = /^The process ended/.test(message) ? `no lock was granted within ${OPEN_MS} ms` : message;
+    const says = message.startsWith('The process ended')
+      ? `no lock was granted within ${OPEN_MS} ms`
+      : message;
     throw new LockError('LOCK_BACKEND', `prove(): the locks cannot be opened: ${says}`, { cause: error });
   }
 }

@@ -22,8 +22,15 @@ export function redirectConnections(proxyFor: (server: Address) => Promise<numbe
     proxyFor({ host, port: Number(options.port) }).then(
       (port) => {
         if (this.destroyed) return;
-        const { lookup, family, localAddress, ...others } = options;
-        connect.call(this, { ...others, host: '127.0.0.1', port });
+        // What says how to reach the server does not hold for the proxy.
+        const local = {
+          lookup: undefined,
+          family: undefined,
+          localAddress: undefined,
+          host: '127.0.0.1',
+          port,
+        };
+        connect.call(this, { ...options, ...local });
         // Where TLS begins on this socket later, it checks the certificate for this name.
         if (isIP(host) === 0) (this as { _host?: string })._host = host;
       },
