@@ -4,14 +4,14 @@
  */
 export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   cli: [
-    ['main.ts', 'guardian/main.ts'],
+    ['main.ts', 'guardian/main.ts', 'prove-store/main.ts'],
     ['run-cli.ts'],
-    ['commands/{board,doctor,once,release,reset,run,verify}.ts', 'open-store.ts'],
+    ['commands/{board,doctor,once,prove,release,reset,run,verify}.ts', 'open-store.ts'],
     ['commands/look.ts'],
     ['commands/guarded-command.ts', 'slots/*-slots.ts'],
     [
       'board/board-server.ts',
-      'commands/{board-plan,forwarded-signals,name-and-command,states,time-of}.ts',
+      'commands/{board-plan,forwarded-signals,name-and-command,prove-plan,states,time-of}.ts',
       'doctor/trial-findings.ts',
       'guardian/start-guardian.ts',
     ],
@@ -172,6 +172,24 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ],
     ['driver/{ask,clean-client,pglite-outside,postgres-statements,retryable}.ts'],
     ['driver/*.ts', 'server-versions.ts'],
+  ],
+  prove: [
+    ['index.ts', 'worker/main.ts', 'suite/main.ts'],
+    ['prove.ts', 'report/proof-page.ts'],
+    [
+      'report/{proof-text,timeline-picture}.ts',
+      'judge/judge-run.ts',
+      'suite/run-suite.ts',
+      'prove-options.ts',
+      'timeline.ts',
+    ],
+    ['judge/judge-{crashes,order,waits}.ts', 'machine-watch.ts', 'report/{html-text,page-style}.ts'],
+    ['judge/findings.ts'],
+    ['judge/disturbances.ts'],
+    ['judge/run-record.ts', 'proof.ts'],
+    ['faults.ts', 'worker/loops.ts'],
+    ['worker-crew.ts', 'fault-draws.ts', 'worker/{locks-of-module,redirect-connections}.ts'],
+    ['worker/worker-commands.ts', '{names,other-locks}.ts', 'suite/suite-module.ts'],
   ],
   quorum: [
     ['index.ts'],

@@ -77,6 +77,7 @@ const GROUPS: readonly Group[] = [
     first: [
       'docs/limits.md',
       'docs/guarantees.md',
+      'docs/prove.md',
       'docs/spec.md',
       'docs/glossary.md',
       'docs/compatibility.md',

@@ -124,7 +124,7 @@ export function renderGuarantees(given: readonly LabReport[]): string {
     '',
     ...lead(own),
     '',
-    'The site has a page with the figures of each backend under each fault. The [report on 0.1.0](reports/0.1.0.md) has what else was tried, and what was found.',
+    'The site has a page with the figures of each backend under each fault. The [report on 0.1.0](reports/0.1.0.md) has what else was tried, and what was found. [`locks prove`](prove.md) hurts clients of your own store.',
     '',
     '## Where the store itself forgets',
     '',

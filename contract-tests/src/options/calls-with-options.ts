@@ -15,6 +15,7 @@ import { testLockConformance as testWithNode } from '@locks/core/conformance/nod
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { adopt, transfer } from '@locks/core/transfer';
+import { prove } from '@locks/prove';
 import { quorumBackend } from '@locks/quorum';
 import { dynamodbBackend, dynamodbSlots, dynamodbResults } from '@locks/dynamodb';
 import { examineDynamodb } from '@locks/dynamodb/doctor';
@@ -426,6 +427,10 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/redis-node: fencedSet(options)': {
     call: (options) => onNodeRedis.fencedSet(nodeRedis, 'a', 'b', 1n, options),
   },
+  '@locks/prove: prove(options)': {
+    call: (options) => prove(options),
+    valid: { store: { module: 'file:///nowhere.mjs' } },
+  },
   '@locks/record-protocol: createRecordBackend(options)': {
     call: (options) => createRecordBackend(new HttpRecordStore('127.0.0.1', 1), options),
   },
@@ -513,6 +518,8 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
   '@locks/core/conformance: writeReport(report)': 'a report of the suite',
+  '@locks/prove: proofPage(proof)': 'what prove() gave',
+  '@locks/prove: proofText(proof)': 'what prove() gave',
   ...Object.fromEntries(
     [
       ': reportOf(harness)',

@@ -7,7 +7,7 @@ export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks once NAME --reset [--wait D]
        locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
        locks board [PREFIX] [options]
-       locks prepare | doctor [options]
+       locks prepare | doctor | prove [options]
        locks verify FILE… [options]
 
 run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
@@ -42,19 +42,26 @@ verify     holds the traces of all clients to the specification; exit code 1: a 
   --idle D      how long nobody may hold what somebody waits for; default: for ever
 doctor     what about the store would break locks or slow them; exit code 1: something would break them
 
+prove      shows whether the locks keep their promises while processes are killed, stand still and lose their connections
+  --minutes N   for how long; default: 5
+  --faults LIST kill,pause,long-pause,block,clock,cut,one-way,late,lost-reply; default: all
+  --seed N      draws the same faults again
+  --html FILE, --json FILE  the report as a page, and for programs
+  --backend FILE  a module that opens other locks; it gets the URL
+
 every command
   --url URL     redis[s]://…, redis[s]+sentinel://host[,host…]/master, postgres://…, mysql://…,
                 etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE,
                 dynamodb://REGION/TABLE, s3://BUCKET[/PREFIX], nats://host[:port][/BUCKET], mongodb://host/DATABASE,
                 kubernetes://[NAMESPACE]; default: LOCKS_URL
   --prefix TEXT what the store keeps the locks under: see the page of the backend
-  --json        JSON, for programs: one object a line; not of run, once, prepare and board
+  --json        JSON, for programs: one object a line; not of run, once, prepare, board and prove
   --help, --version
 
 exit codes of run: COMMAND's; 128 + n: COMMAND was ended by signal n; 64 usage; 69 the store cannot be reached;
 70 the lease was lost; 75 the lock was not free in time; 126, 127 COMMAND cannot be run, is not found
 of once: the same, and 71 a slot lies in the future; 75 of --reset alone; 1 an earlier run of the slot failed, and next-slot forbids another
-of the others: 0; 1 release found nobody, doctor found an error, verify a violation; 64; 69; 74 the output cannot be written`;
+of the others: 0; 1 release found nobody, doctor found an error, prove a broken promise, verify a violation; 64; 69; 74 the output cannot be written`;
 
 const CONNECTION = {
   url: { type: 'string' },
@@ -118,6 +125,15 @@ const OPTIONS = {
     idle: { type: 'string' },
     help: { type: 'boolean', default: false },
     version: { type: 'boolean', default: false },
+  },
+  prove: {
+    ...CONNECTION,
+    minutes: { type: 'string' },
+    faults: { type: 'string' },
+    seed: { type: 'string' },
+    html: { type: 'string' },
+    json: { type: 'string' },
+    backend: { type: 'string' },
   },
 } satisfies Record<string, ParseArgsConfig['options']>;
 

@@ -3,6 +3,8 @@ export const EXIT = {
   ok: 0,
   /** `release` found nobody to release. */
   nothing: 1,
+  /** `prove` saw a promise broken. */
+  broken: 1,
   /** `doctor` found something that would break locks. */
   unfit: 1,
   /** `verify` found a rule broken, or a line that is not of a trace. */

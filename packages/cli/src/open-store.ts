@@ -13,6 +13,12 @@ export const REACH_MS = 5_000;
 /** Minimum time limit for the first answer to the second client of a store, in milliseconds. */
 const LEAST_MS = 500;
 
+/** A store as the command line names it. */
+export interface NamedStore {
+  readonly url: string | undefined;
+  readonly prefix: string | undefined;
+}
+
 export interface Store extends AsyncDisposable {
   readonly locks: LockManager;
   /** Opens the slot store of the slots that `locks once` has done. It is in the store of the locks, beside them. */
@@ -48,8 +54,7 @@ const OPEN: Readonly<Record<StoreName, OpenStore>> = {
  * adapter refuses
  */
 export async function openStore(text: string | undefined, prefix: string | undefined): Promise<Store> {
-  const url = readStoreUrl(text);
-  let opened = open(await withPackagesOf(url.store, () => OPEN[url.store](url, prefix)));
+  let opened = open(await openUrl(text, prefix));
   return {
     get locks() {
       return opened.locks;
@@ -74,6 +79,27 @@ export async function openStore(text: string | undefined, prefix: string | undef
     },
     [Symbol.asyncDispose]: () => close(opened),
   };
+}
+
+function openUrl(text: string | undefined, prefix: string | undefined): Promise<OpenBackend> {
+  const url = readStoreUrl(text);
+  return withPackagesOf(url.store, () => OPEN[url.store](url, prefix));
+}
+
+/**
+ * Opens the backend that serves the store of a URL, without a manager. A store that may be a cluster is asked.
+ *
+ * @throws UsageError; LockError
+ */
+export async function openBackend(
+  text: string | undefined,
+  prefix: string | undefined,
+): Promise<OpenBackend> {
+  const opened = await openUrl(text, prefix);
+  const instead = await opened.instead?.();
+  if (instead === undefined) return opened;
+  await opened.closeClient?.();
+  return instead;
 }
 
 type Opened = OpenBackend & Pick<Store, 'locks'>;

@@ -5,6 +5,7 @@ import { readBoardPlan } from './commands/board-plan.ts';
 import { doctor } from './commands/doctor.ts';
 import { ls, show, watch, type Write } from './commands/look.ts';
 import { once, readOncePlan } from './commands/once.ts';
+import { readProvePlan } from './commands/prove-plan.ts';
 import { readResetPlan, reset } from './commands/reset.ts';
 import { readReleasePlan, release } from './commands/release.ts';
 import { readRunPlan, run } from './commands/run.ts';
@@ -52,6 +53,18 @@ async function work(line: CommandLine, environment: Environment): Promise<number
     const { verify } = await import('./commands/verify.ts');
     if (line.rest.length > 0) throw new UsageError(`verify runs no command: "${line.rest.join(' ')}"`);
     return verify(line.operands, line.values, environment.write);
+  }
+  if (line.command === 'prove') {
+    refuseNames(line, 0);
+    const { prove } = await import('./commands/prove.ts');
+    const [url, prefix] = storeOf(line, environment);
+    const { write, say } = environment;
+    const isTerminal = process.stderr.isTTY === true;
+    return await prove(
+      readProvePlan(line.values),
+      { url, prefix },
+      { write, say, signal: interrupted(), isTerminal },
+    );
   }
   // Errors of the command line are reported before the store is contacted.
   const { waitMs = 0, mayBeUnprepared = false, execute } = prepared(line, environment);

@@ -16,12 +16,22 @@ const PACKAGES: Readonly<Record<StoreName, readonly string[]>> = {
   kubernetes: ['@locks/kubernetes', '@kubernetes/client-node'],
 };
 
+/** Calls `load`, which imports the packages of a store. @throws UsageError where one is not installed */
+export function withPackagesOf<T>(store: StoreName, load: () => Promise<T>): Promise<T> {
+  return withPackages(store, PACKAGES[store], load);
+}
+
 /**
- * Calls `load`, which imports the packages of a store.
+ * Calls `load`, which imports packages that the user installs.
  *
+ * @param what - what needs them, for the message
  * @throws UsageError with the command that installs them, where one is not installed
  */
-export async function withPackagesOf<T>(store: StoreName, load: () => Promise<T>): Promise<T> {
+export async function withPackages<T>(
+  what: string,
+  packages: readonly string[],
+  load: () => Promise<T>,
+): Promise<T> {
   try {
     return await load();
   } catch (error) {
@@ -29,7 +39,7 @@ export async function withPackagesOf<T>(store: StoreName, load: () => Promise<T>
     const missing = /Cannot find package '([^']+)'/.exec(message)?.[1];
     if (code !== 'ERR_MODULE_NOT_FOUND' || missing === undefined) throw error;
     throw new UsageError(
-      `${store} needs ${missing}, which is not installed beside @locks/cli: npm install ${PACKAGES[store].join(' ')}`,
+      `${what} needs ${missing}, which is not installed beside @locks/cli: npm install ${packages.join(' ')}`,
     );
   }
 }

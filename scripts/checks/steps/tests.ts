@@ -32,6 +32,7 @@ const BESIDE_THE_SUITE = [
   'web-locks-order',
   'lab/lab-logic',
   'lab/lab-run',
+  'lab/prove-others',
 ];
 
 /** Test files that cost much and show little of what a change breaks: `npm run test:all` runs them. */
@@ -40,6 +41,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'board',
     'every-store',
     'prepare',
+    'prove-stores',
     'redis-deployments',
     'doctor/etcd',
     'doctor/mysql',
@@ -49,6 +51,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   etcd: ['many-waiters'],
   mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
+  prove: ['convictions'],
   'redis-glide': ['cluster'],
   'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors'],

@@ -1,0 +1,15 @@
+import { describe, expect, it } from 'vitest';
+import { locks } from './program.ts';
+import { startStore, STORE_NAMES } from './started-stores.ts';
+
+/** Each store in turn: they would disturb each other's times. */
+describe('every store keeps its promises while workers are hurt', () => {
+  it.each(STORE_NAMES)('%s', { timeout: 180_000 }, async (store) => {
+    await using started = await startStore(store);
+    await locks(started.url, 'prepare');
+    const outcome = await locks(started.url, 'prove', '--minutes', '0.35', '--seed', '11');
+    expect(outcome.stdout).not.toMatch(/^broken/m);
+    expect(outcome).toMatchObject({ code: 0, stderr: '' });
+    expect(/: ([\d ]+) grants\b/.exec(outcome.stdout)?.[1]).not.toBe('0');
+  });
+});

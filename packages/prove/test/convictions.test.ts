@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import type { FaultName } from '../src/index.ts';
+import type { Planted } from './fixtures/planted.ts';
+import { promiseOf, proveSqlite } from './sqlite-proof.ts';
+
+const CONVICTIONS: readonly (readonly [Planted, convicted: string, faults: readonly FaultName[]])[] = [
+  ['grants-twice', 'exclusion', ['clock']],
+  ['renews-nothing', 'exclusion', ['clock']],
+  ['never-expires', 'crash', ['kill']],
+  ['forgets', 'exclusion', ['clock']],
+  ['stale-tokens', 'tokens', ['clock']],
+  ['last-first', 'order', ['clock']],
+];
+
+describe('a planted error is found', () => {
+  it.each(CONVICTIONS)('%s breaks the promise %s', async (planted, convicted, faults) => {
+    const proof = await proveSqlite(planted, { runMs: 8_000, faults });
+    const promise = promiseOf(proof, convicted);
+    expect(proof.kept).toBe(false);
+    expect(promise).toMatchObject({
+      verdict: 'broken',
+      breaches: [expect.stringMatching(/worker \d/)].concat(promise.breaches.slice(1)),
+    });
+  });
+});
