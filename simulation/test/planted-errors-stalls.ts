@@ -23,26 +23,6 @@ export const errorsOfStalls: readonly PlantedError[] = [
     },
   },
   {
-    backend: 'rules',
-    what: 'the time of a stall counts for a release',
-    seed: 1,
-    change: {
-      file: 'core/src/call/release-sender.ts',
-      from: 'stalledMs += Math.max(0, context.endsAt - resendAt);',
-      to: '',
-    },
-  },
-  {
-    backend: 'rules',
-    what: 'a call is given up before an answer is read that came during a stall',
-    seed: 1,
-    change: {
-      file: 'core/src/call/call-deadlines.ts',
-      from: 'setImmediate(interruptAll, over)',
-      to: 'interruptAll(over)',
-    },
-  },
-  {
     backend: 'redis',
     what: 'a hand-off in a reply is counted from after a stall',
     seed: 1,
@@ -60,6 +40,26 @@ export const errorsOfStalls: readonly PlantedError[] = [
       file: 'etcd/src/watching-waiters.ts',
       from: 'setImmediate(() => {\n      for',
       to: '[0].forEach(() => {\n      for',
+    },
+  },
+  {
+    backend: 'rules',
+    what: 'a stall between the readings of two clocks counts twice',
+    seed: 20_291,
+    change: {
+      file: 'core/src/lifetime/clock.ts',
+      from: 'monotonic = performance.now();\n      drift = Date.now() - monotonic - this.#skew;',
+      to: '',
+    },
+  },
+  {
+    backend: 'rules',
+    what: 'locks that close do not wait for answers that came during a stall',
+    seed: 1,
+    change: {
+      file: 'core/src/call/release-sender.ts',
+      from: 'this.#settlingSince += now - dueAt;',
+      to: '',
     },
   },
 ];

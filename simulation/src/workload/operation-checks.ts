@@ -207,7 +207,13 @@ export class OperationChecks {
     if (!isLockError(error) || !EXPECTED.some((each) => each === code))
       this.#violated('§13.1', `failed with ${error instanceof Error ? error.stack : String(error)}`);
     // A release is repeated until its lease ends, which may be very soon (docs/spec.md §2.5).
-    else if ((isClean || onlyStands) && code === 'LOCK_BACKEND' && !isClosing() && !hasHeld && this.#hasTime)
+    else if (
+      (isClean || (onlyStands && !isOfALateGrant(error))) &&
+      code === 'LOCK_BACKEND' &&
+      !isClosing() &&
+      !hasHeld &&
+      this.#hasTime
+    )
       this.#violated(isClean ? '§13.1' : '§2.9', `failed without any fault: ${error.message}`);
   }
 
@@ -246,4 +252,9 @@ export class OperationChecks {
   #violated(clause: string, what: string): void {
     this.#context.process.world.violated(clause, `${this.#by.label} ${what}`);
   }
+}
+
+/** Whoever stands still for longer than the ttl gets a grant that is over, and may have no time for another attempt. */
+function isOfALateGrant({ message }: Error): boolean {
+  return message.includes('the grant arrived lost');
 }

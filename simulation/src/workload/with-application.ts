@@ -13,14 +13,14 @@ export function withApplication(plan: Plan): Plan {
   if (plan.backend !== 'redis' || !random.chance(SHARED_PART)) return plan;
   const { faultsEndAt } = plan;
   const kinds = random.chance(0.5) ? APPLICATION_ACTS : [random.pick(APPLICATION_ACTS)];
-  const acts = Array.from({ length: random.between(1, 5) }, (): FaultPlan => {
+  const acts = Array.from({ length: random.between(1, 8) }, (): FaultPlan => {
     const at = random.between(0, Math.min(faultsEndAt, 800));
     return {
       at,
       process: random.between(0, plan.processes.length - 1),
       kind: 'application',
       act: random.pick(kinds),
-      ms: Math.min(random.pick([0, 1, 10, 100, 500]), faultsEndAt - at),
+      ms: Math.min(random.pick([1, 10, 40, 100, 500]), faultsEndAt - at),
     };
   });
   const isAlone = random.chance(0.6);
