@@ -278,7 +278,7 @@ export class Simulation {
     }
     if (this.#world.isAhead) await process.caughtUp();
     const tookMs = process.clock.monotonic() - closingAt;
-    if (tookMs > drainMs + CLOSES_WITHIN_MS + 3 * process.stoodFor(closingAtTrue))
+    if (tookMs > drainMs + CLOSES_WITHIN_MS + 3 * process.stoodBeside(closingAtTrue))
       this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
     running.isClosed = true;
     // By another connection an attempt may come after its abandon, and an abandon may lose races against writes of others: what is

@@ -14,12 +14,12 @@ export const errorsOfApplications: readonly PlantedError[] = [
   },
   {
     backend: 'redis',
-    what: "a release by the server's own command that was only queued is believed",
+    what: 'the queued reply to an abandon in the background ends the process',
     seed: 1,
     change: {
-      file: 'redis-protocol/src/native-release.ts',
-      from: 'wholeIn(await this.#port.send(key, command)) === 1',
-      to: '(await this.#port.send(key, command)) !== 0',
+      file: 'redis-protocol/src/subscribed-waiters.ts',
+      from: '.then(decodeRelease)\n      .then(\n        // No waiter\'s clock shows the sending time of this request.\n        ({ handOffs }) => this.handOff(handOffs, lock, undefined),',
+      to: '.then(\n        (reply) => this.handOff(decodeRelease(reply).handOffs, lock, undefined),',
     },
   },
 ];

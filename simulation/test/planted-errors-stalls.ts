@@ -33,32 +33,12 @@ export const errorsOfStalls: readonly PlantedError[] = [
     },
   },
   {
-    backend: 'etcd',
-    what: 'a heartbeat after a stall gives up who waits',
-    seed: 1,
-    change: {
-      file: 'etcd/src/watching-waiters.ts',
-      from: 'setImmediate(() => {\n      for',
-      to: '[0].forEach(() => {\n      for',
-    },
-  },
-  {
     backend: 'rules',
     what: 'a stall between the readings of two clocks counts twice',
     seed: 20_291,
     change: {
       file: 'core/src/lifetime/clock.ts',
       from: 'monotonic = performance.now();\n      drift = Date.now() - monotonic - this.#skew;',
-      to: '',
-    },
-  },
-  {
-    backend: 'rules',
-    what: 'locks that close do not wait for answers that came during a stall',
-    seed: 1,
-    change: {
-      file: 'core/src/call/release-sender.ts',
-      from: 'this.#settlingSince += now - dueAt;',
       to: '',
     },
   },

@@ -83,6 +83,7 @@ export class SimulatedProcess {
   /** Goes on with what waits until true time has come to where the process is. */
   #caughtUp: (() => void)[] = [];
   #lateTurn = -1;
+  #hasStoodInTurn = false;
   /** It stands still in the middle of an event. */
   isInTurn = false;
   /** Called before the process stands still. */
@@ -152,6 +153,7 @@ export class SimulatedProcess {
     if (this.#passes >= 0) return;
     this.#stall = undefined;
     this.isInTurn = true;
+    this.#hasStoodInTurn = true;
     this.world.countFault('stall');
     this.#pausedUntil = this.world.now + ms;
     this.#stopUntil(this.#pausedUntil);
@@ -181,6 +183,14 @@ export class SimulatedProcess {
       (sum, { from, until }) => sum + Math.max(0, until - Math.max(from, since)),
       0,
     );
+  }
+
+  /**
+   * How much longer a call may last that began at a true time, for the stalls of the process. A stall between a look at the clock and the
+   * setting of a timer makes that timer late by as much: it counts for later calls, too.
+   */
+  stoodBeside(since: number): number {
+    return this.stoodFor(this.#hasStoodInTurn ? 0 : since);
   }
 
   /** Whether the present event is the rest of one in whose middle the process stood still. */

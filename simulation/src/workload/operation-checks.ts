@@ -77,7 +77,7 @@ export class OperationChecks {
   waitEnded({ startedAt, startedAtTrue, abortedAt }: EndedWait): void {
     const { process, isClean, isClosing } = this.#context;
     const { waitMs, kind, ttlMs } = this.#plan;
-    const stoodMs = process.stoodFor(startedAtTrue);
+    const stoodMs = process.stoodBeside(startedAtTrue);
     // A step of the wall clock looks like a stall of the event loop, for which a wait may last as long again (docs/spec.md §2.9).
     // A stall counts as no time, and at most as long again (docs/spec.md §2.9).
     const limit = (kind === 'try' ? ttlMs : waitMs) * (this.#hasJumped ? 2 : 1) + MOST_STOOD * stoodMs;
@@ -180,7 +180,7 @@ export class OperationChecks {
   ): void {
     const { process, isClosing, isShared } = this.#context;
     if (this.#hasJumped || this.#plan.kind === 'all' || isClosing()) return;
-    const stoodMs = process.stoodFor(startedAtTrue);
+    const stoodMs = process.stoodBeside(startedAtTrue);
     const tookMs = process.clock.monotonic() - startedAt;
     const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
     const isEarly = hasFailed && !isShared && tookMs < mostMs - LAST_PAUSE_MS;

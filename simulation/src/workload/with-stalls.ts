@@ -27,7 +27,7 @@ export function withStalls(plan: Plan): Plan {
       passes: random.pick([0, 0, 1, 2, 3, random.between(0, 20)]),
     }),
   );
-  if (!isAlone) return { ...plan, faults: [...plan.faults, ...stalls] };
+  if (!isAlone) return { ...plan, faults: [...plan.faults, ...stalls, ...whileUnreached(plan, random)] };
   const { record } = plan;
   // Leases that outlast the stalls, or most of them not.
   const ttlMs = random.pick([0, 4_000, 10_000]);
@@ -38,6 +38,15 @@ export function withStalls(plan: Plan): Plan {
     network: { ...plan.network, ...NOTHING_FAILS },
     record: record && { ...record, stale: 0, failed: 0 },
   };
+}
+
+/** Those whose store cannot be reached stand still, too: between two attempts, for longer than anybody else would pause. */
+function whileUnreached({ faults }: Plan, random: SeededRandom): FaultPlan[] {
+  return faults.flatMap((fault): FaultPlan[] => {
+    if (fault.kind !== 'store away' && fault.kind !== 'partition') return [];
+    const at = fault.at + random.between(0, Math.ceil(fault.ms));
+    return [{ at, process: fault.process, kind: 'pause', ms: random.pick([400, 3_000]) }];
+  });
 }
 
 function withTtl(plan: Plan, ttlMs: number): Plan {
