@@ -5,7 +5,7 @@ export const errorsOfApplications: readonly PlantedError[] = [
   {
     backend: 'redis',
     what: 'a release that was only queued is believed',
-    seed: 1,
+    seed: 177,
     change: {
       file: 'redis-protocol/src/replies.ts',
       from: "{ status: 'not-held', handOffs: handOffsFrom(parts, 1) };\n    default:\n      throw new UnexpectedReplyError(reply);",
@@ -15,7 +15,7 @@ export const errorsOfApplications: readonly PlantedError[] = [
   {
     backend: 'redis',
     what: 'the queued reply to an abandon in the background ends the process',
-    seed: 1,
+    seed: 1055,
     change: {
       file: 'redis-protocol/src/subscribed-waiters.ts',
       from: '.then(decodeRelease)\n      .then(\n        // No waiter\'s clock shows the sending time of this request.\n        ({ handOffs }) => this.handOff(handOffs, lock, undefined),',

@@ -2,7 +2,7 @@ import { SeededRandom } from '../kernel/seeded-random.ts';
 import { APPLICATION_ACTS, type FaultPlan, type Plan } from './plan.ts';
 
 /** What the random numbers are for. */
-const APPLICATION = 10;
+const APPLICATION = 57;
 /** The part of the runs of Redis in which the application uses the client of the locks for itself. */
 const SHARED_PART = 0.12;
 const NOTHING_FAILS = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;
