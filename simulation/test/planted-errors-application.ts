@@ -18,7 +18,7 @@ export const errorsOfApplications: readonly PlantedError[] = [
     seed: 1055,
     change: {
       file: 'redis-protocol/src/subscribed-waiters.ts',
-      from: '.then(decodeRelease)\n      .then(\n        // No waiter\'s clock shows the sending time of this request.\n        ({ handOffs }) => this.handOff(handOffs, lock, undefined),',
+      from: ".then(decodeRelease)\n      .then(\n        // No waiter's clock shows the sending time of this request.\n        ({ handOffs }) => this.handOff(handOffs, lock, undefined),",
       to: '.then(\n        (reply) => this.handOff(decodeRelease(reply).handOffs, lock, undefined),',
     },
   },

@@ -60,7 +60,8 @@ describe('faults', () => {
     onTestFinished(() => void process.off('unhandledRejection', note));
     const listening = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
     await a.client.call('MULTI');
-    for (const channel of listening) await redis.command('PUBLISH', channel, `granted unknown 5 lock::${fresh()}`);
+    for (const channel of listening)
+      await redis.command('PUBLISH', channel, `granted unknown 5 lock::${fresh()}`);
     await waitUntil(async () => /multi=[1-9]/.test(String(await redis.command('CLIENT', 'LIST'))), {
       what: 'an abandon in the MULTI',
     });

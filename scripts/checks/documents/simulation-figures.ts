@@ -35,7 +35,8 @@ export async function withSimulationFigures(page: string): Promise<string> {
   };
   const planted = await plantedErrors();
   const unknown = planted.find(({ backend }) => !BACKEND_KINDS.includes(backend));
-  if (unknown !== undefined) throw new Error(`"${unknown.what}" is planted in ${unknown.backend}, which no run has`);
+  if (unknown !== undefined)
+    throw new Error(`"${unknown.what}" is planted in ${unknown.backend}, which no run has`);
   const all = BACKEND_KINDS.reduce((sum, kind) => sum + (backends[kind]?.schedules ?? 0), earlier);
   const rows = BACKEND_KINDS.map((kind) => {
     const { schedules = 0, processorSeconds = 0, faults = [] } = backends[kind] ?? {};
@@ -60,8 +61,13 @@ export async function withSimulationFigures(page: string): Promise<string> {
 /** The errors of every file that plants some: each exports lists of them, and one list may hold another. */
 async function plantedErrors(): Promise<PlantedError[]> {
   const files = globSync('simulation/test/planted-errors{,-*}.ts', { cwd: root });
-  const modules = (await Promise.all(files.map((file) => import(join(root, file))))) as Record<string, unknown>[];
-  const lists = modules.flatMap((exported) => Object.values(exported)).filter((value) => Array.isArray(value));
+  const modules = (await Promise.all(files.map((file) => import(join(root, file))))) as Record<
+    string,
+    unknown
+  >[];
+  const lists = modules
+    .flatMap((exported) => Object.values(exported))
+    .filter((value) => Array.isArray(value));
   const found = lists.flat() as PlantedError[];
   return [...new Map(found.map((error) => [`${error.backend} ${error.what}`, error])).values()];
 }

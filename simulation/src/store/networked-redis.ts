@@ -161,9 +161,7 @@ export class NetworkedRedis implements SimulatedStore {
     const [begin, end] = COMMANDS_OF[act];
     const send = (command: RedisCommand): void => {
       const what = (): string => `${command[0]} of the application`;
-      client.link
-        .request(what, Infinity, () => this.#onConnection(client, command))
-        .catch(() => undefined);
+      client.link.request(what, Infinity, () => this.#onConnection(client, command)).catch(() => undefined);
     };
     if (begin !== undefined) send(begin);
     if (end !== undefined) process.setTimeout(() => send(end), ms);
