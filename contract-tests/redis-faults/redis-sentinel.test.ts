@@ -126,10 +126,7 @@ describe('a failover of Sentinel under load', { timeout: 60_000 }, () => {
     await using lab = new Lab();
     const { sections, failures, unhandled, held, failedAt, replicatedUntil, switches, master } =
       await failover(lab, how, fail);
-    figure(
-      `master ${how}: the new master lacks what the old one did in its last`,
-      failedAt - replicatedUntil,
-    );
+    figure(`master ${how}: the new master lacks what the old one did in its last`, failedAt - replicatedUntil);
     for (const at of switches) figure(`master ${how}: a new master announced after`, at - failedAt);
     expect(unhandled).toEqual([]);
     expect(sections.filter(({ enteredAt }) => enteredAt < failedAt).length).toBeGreaterThan(50);
