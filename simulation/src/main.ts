@@ -3,13 +3,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { LockCode } from './process/lock-code.ts';
 import type { SourceChange } from './process/source-change.ts';
+import { addTo } from './simulation-figures.ts';
 import { explain, type FoundViolation, runSchedules, type SimulationReport } from './run-schedules.ts';
 import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
 import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--plant FILE] [--transfer]
+const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--add FILE] [--plant FILE] [--transfer]
        simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--transfer]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
@@ -17,6 +18,7 @@ const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedul
   --seed       of the first run, from 0 to 4294967295 (default: drawn, and printed)
   --replay     one run, event by event; one that breaks a promise is made smaller first
   --json       write the report to a file
+  --add        add the figures of the run to those of a file, as docs/simulation.json
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
   --transfer  leases go on in other processes at their end
 exit code: 0 no promise was broken, 1 one was, 2 wrong usage`;
@@ -52,7 +54,7 @@ async function main(given: Arguments): Promise<number> {
 
 async function simulated(
   backend: BackendKind,
-  { seed, schedules, seconds, json, transfer: handsOver }: Arguments,
+  { seed, schedules, seconds, json, add, transfer: handsOver }: Arguments,
   changes: readonly SourceChange[],
 ): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
@@ -67,6 +69,7 @@ async function simulated(
     ...limit,
   });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
+  if (add !== undefined) addTo(add, report);
   for (const violation of report.violations) show(backend, violation, handsOver);
   summarize(report);
   return report.violations.length > 0 ? 1 : 0;
@@ -123,6 +126,7 @@ function readArguments() {
         seconds: { type: 'string' },
         seed: { type: 'string' },
         json: { type: 'string' },
+        add: { type: 'string' },
         replay: { type: 'string' },
         plant: { type: 'string' },
         transfer: { type: 'boolean', default: false },

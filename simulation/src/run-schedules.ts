@@ -14,6 +14,8 @@ export interface SimulationReport {
   readonly seed: number;
   readonly schedules: number;
   readonly seconds: number;
+  /** Of the processor: on a machine that is busy with other work, less than `seconds`. */
+  readonly processorSeconds: number;
   /** How many simulated events happened, in all schedules together. */
   readonly steps: number;
   /** How often each kind of fault happened. */
@@ -61,6 +63,7 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
   const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted, handsOver } = options;
   const code = await LockCode.load(backend, planted);
   const startedAt = performance.now();
+  const usedBefore = process.cpuUsage();
   const elapsed = (): number => (performance.now() - startedAt) / 1_000;
   const faults: Record<string, number> = {};
   const violations: FoundViolation[] = [];
@@ -84,7 +87,9 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
     for (const [kind, count] of Object.entries(result.faults)) faults[kind] = (faults[kind] ?? 0) + count;
     done += 1;
   }
-  const figures = { backend, seed, schedules: done, seconds: elapsed(), steps, faults };
+  const { user, system } = process.cpuUsage(usedBefore);
+  const processorSeconds = (user + system) / 1e6;
+  const figures = { backend, seed, schedules: done, seconds: elapsed(), processorSeconds, steps, faults };
   return { ...figures, expected: [...expected.values()], lateWrites, violations };
 }
 

@@ -11,6 +11,7 @@ import { SimulationTrace } from './simulation-trace.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
 import {
+  type ApplicationAct,
   handsOver,
   type FaultPlan,
   hasEndsByTime,
@@ -18,7 +19,9 @@ import {
   isClean,
   isPrompt,
   isSound,
+  isShared,
   isUndoable,
+  onlyStands,
   type Plan,
   type ProcessPlan,
   type StoreFaultPlan,
@@ -177,6 +180,8 @@ export class Simulation {
       cohortChecks: this.#cohortChecks,
       isClean: isClean(this.#plan),
       hasForcedEnds: hasForcedEnds(this.#plan),
+      isShared: isShared(this.#plan),
+      onlyStands: onlyStands(this.#plan),
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
@@ -218,6 +223,7 @@ export class Simulation {
   ): Promise<void> {
     for (const [index, operation] of operations.entries()) {
       await context.process.sleep(operation.afterMs);
+      if (this.#world.isAhead) await context.process.caughtUp();
       await new RunningOperation(context, operation, `${name}.${index}`).run();
     }
     await this.#clientEnds(running);
@@ -243,14 +249,16 @@ export class Simulation {
     };
     try {
       const lease = await loaded.adopt(locks, ticket, { label, waitMs: 1_000 });
+      if (this.#world.isAhead) await process.caughtUp();
       this.#world.note(process.name, () => `${label} goes on with ${name}, token ${lease.fencingToken}`);
       if (this.#adopted.has(ticket.acquisitionId))
         this.#world.violated('§19.2', `${label} goes on with ${name}, as another has done by then`);
       this.#adopted.add(ticket.acquisitionId);
-      this.#checks.delivered(by, name, lease, true);
+      process.look(() => this.#checks.delivered(by, name, lease, true));
       await process.sleep(plan.holdMs);
       this.#checks.ended(name, lease);
       await lease.release();
+      if (this.#world.isAhead) await process.caughtUp();
       this.#released(label, name, lease.acquisitionId);
     } catch (error) {
       const { code } = error as { readonly code?: string };
@@ -276,9 +284,9 @@ export class Simulation {
       if (!this.#plan.faults.some(({ kind }) => kind === 'wall clock' || kind === 'sleep'))
         this.#world.violated('§12.2', `${process.name} could not close its locks: ${String(error)}`);
     }
+    if (this.#world.isAhead) await process.caughtUp();
     const tookMs = process.clock.monotonic() - closingAt;
-    const stood = process.isPaused || process.stalledUntil >= closingAtTrue;
-    if (!stood && tookMs > drainMs + CLOSES_WITHIN_MS)
+    if (tookMs > drainMs + CLOSES_WITHIN_MS + 3 * process.stoodBeside(closingAtTrue))
       this.#world.violated('§12.2', `${process.name} took ${tookMs} ms to close its locks`);
     running.isClosed = true;
     // By another connection an attempt may come after its abandon, and an abandon may lose races against writes of others: what is
@@ -354,11 +362,19 @@ export class Simulation {
     if (running === undefined) return;
     const { process, links } = running;
     if (process.isCrashed) return;
-    this.#world.countFault(fault.kind);
+    // The rest of an event in whose middle the process stands still has run already: nothing happens to it before that is over.
+    const { stallEndsAt } = process;
+    if (this.#world.now < stallEndsAt && fault.kind !== 'store away' && fault.kind !== 'partition')
+      return void this.#world.schedule(stallEndsAt, () => this.#fault(fault));
+    if (fault.kind !== 'stall') this.#world.countFault(fault.kind);
     this.#world.note(process.name, () => `FAULT ${describeFault(fault)}`);
     switch (fault.kind) {
       case 'pause':
         return process.pause(fault.ms);
+      case 'stall':
+        return process.stallIn(fault);
+      case 'application':
+        return this.#useClient(running, fault.act, fault.ms);
       case 'sleep':
         process.pause(fault.ms);
         return process.clock.sleep(fault.ms);
@@ -379,6 +395,15 @@ export class Simulation {
       default:
         fault satisfies never;
     }
+  }
+
+  /** The application does something else by the client of the locks. */
+  #useClient({ process }: RunningProcess, act: ApplicationAct, ms: number): void {
+    // What the locks of this process see of another database is none of the locks of others, and of its own from before.
+    if (act === 'select') this.#world.dataWasLost(Infinity);
+    process.deliver(this.#world.now, () => {
+      for (const store of this.#stores) store.useClient?.(process, act, ms);
+    });
   }
 
   #storeFault(fault: StoreFaultPlan): void {
@@ -408,6 +433,7 @@ export class Simulation {
   #heal(): void {
     for (const { links } of this.#processes)
       for (const link of links) link.becomes({ ...SOUND, latencyMs: this.#plan.network.latencyMs });
+    for (const store of this.#stores) store.heal?.();
   }
 
   /** All processes have ended, and what they left in the stores has had its time to end. */

@@ -50,6 +50,14 @@ test('a report has the figures of a run', () => {
   expect(report).toMatchObject({ backend: 'rules', seed: 9, schedules: 5, expected: [], violations: [] });
 });
 
+test('the figures of runs add up in a file', () => {
+  const file = fileIn('figures.json');
+  writeFileSync(file, JSON.stringify({ earlier: 7, backends: {} }));
+  for (const seed of ['9', '14']) simulate('--schedules', '5', '--seed', seed, '--add', file);
+  const figures: unknown = JSON.parse(readFileSync(file, 'utf8'));
+  expect(figures).toMatchObject({ earlier: 7, backends: { rules: { schedules: 10 } } });
+});
+
 test('a replay prints every event of a seed, the same each time', () => {
   const first = simulate('--backend', 'quorum', '--replay', '3');
   expect(first.stdout).toContain('seed 3 breaks no promise');

@@ -1,5 +1,7 @@
 import type { SourceChange } from '../src/process/source-change.ts';
 import type { BackendKind } from '../src/workload/plan.ts';
+import { errorsOfApplications } from './planted-errors-application.ts';
+import { errorsOfStalls } from './planted-errors-stalls.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -596,4 +598,6 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inRecords,
   ...inEtcd,
   ...inTransfers,
+  ...errorsOfStalls,
+  ...errorsOfApplications,
 ];

@@ -76,6 +76,7 @@ test('every kind of fault happens, and no promise is broken', async () => {
     'reset',
     'sleep',
     'slow message',
+    'stall',
     'store away',
     'wall clock',
   ]);

@@ -263,11 +263,13 @@ export class SubscribedWaiters implements CheckEvents {
       [lock, token, queue],
       [id, this.subscription.replyAddress, ''],
       mayAlwaysRepeat,
-    ).then(
-      // No waiter's clock shows the sending time of this request.
-      (reply) => this.handOff(decodeRelease(reply).handOffs, lock, undefined),
-      () => undefined, // The hold ends by itself after its ttl.
-    );
+    )
+      .then(decodeRelease)
+      .then(
+        // No waiter's clock shows the sending time of this request.
+        ({ handOffs }) => this.handOff(handOffs, lock, undefined),
+        () => undefined, // The hold ends by itself after its ttl.
+      );
   }
 
   #hold(acquisitionId: string, validForMs: number): void {

@@ -1,7 +1,7 @@
 import { createLocks, type Lock } from '@locks/core';
 import { call, type RedisServer, request, startRedis, startReplicated, waitUntil } from '@locks/test-servers';
 import { fresh, redis, useRedis } from '@locks/test-servers/redis-clients/use-redis';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { participant } from './participant.ts';
 
 useRedis();
@@ -49,6 +49,26 @@ describe('faults', () => {
       .catch((reason: unknown) => reason);
     expect(String(error)).toMatch(/NOSCRIPT/);
     expect(a.backend.isRetryable(error)).toBe(true);
+  });
+
+  it('survives an open MULTI of the application when a lock is handed to a waiter that it does not know', async () => {
+    await using a = participant(redis);
+    await a.openChannel();
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+    const listening = (await redis.command('PUBSUB', 'CHANNELS', 'lock:ch:*')) as string[];
+    await a.client.call('MULTI');
+    for (const channel of listening)
+      await redis.command('PUBLISH', channel, `granted unknown 5 lock::${fresh()}`);
+    await waitUntil(async () => /multi=[1-9]/.test(String(await redis.command('CLIENT', 'LIST'))), {
+      what: 'an abandon in the MULTI',
+    });
+    // The reply to it comes before this one.
+    await a.client.call('EXEC');
+    expect(unhandled).toEqual([]);
+    await a.take(fresh());
   });
 
   it.each([

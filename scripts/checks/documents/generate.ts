@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { root } from '../../launcher/root.mjs';
 import { withFigures } from './benchmark-figures.ts';
 import { withSharedSentences } from './shared-sentences.ts';
+import { withSimulationFigures } from './simulation-figures.ts';
 import { storesWithoutRow, withStoreTables } from './store-tables.ts';
 import { withCounts } from './track-record.ts';
 
@@ -27,12 +28,18 @@ for (const file of globSync(DOCUMENTS, { cwd: root })) {
     file,
     facts,
   );
-  const after = file === 'docs/track-record.md' ? withCounts(shared, bugs) : shared;
+  const after = await withCountsOf(file, shared);
   if (after === before) continue;
   if (isChecked) {
     console.error(`${file} differs from what it includes or counts: run npm run update`);
     process.exitCode = 1;
   } else writeFileSync(join(root, file), after);
+}
+
+/** The page with what it counts. */
+async function withCountsOf(file: string, page: string): Promise<string> {
+  if (file === 'docs/track-record.md') return withCounts(page, bugs);
+  return file === 'docs/simulation.md' ? withSimulationFigures(page) : page;
 }
 
 function read(file: string): string {

@@ -101,7 +101,11 @@ export class HolderChecks {
   /** The user has got a lease, at this very moment. */
   delivered(by: Participant, name: string, lease: HeldLease, readsSignal: boolean): void {
     const resource = this.#resource(name);
-    if (lease.validForMs <= 0) this.#violated('§1.4', `${by.label} got a lease on ${name} that is over`);
+    if (lease.validForMs <= 0) {
+      // The process stood still after the locks had looked at the lease for the last time: whoever reads it is told.
+      if (by.process.isLate && lease.signal.aborted) return;
+      this.#violated('§1.4', `${by.label} got a lease on ${name} that is over`);
+    }
     this.#checkToken(resource, by, name, lease);
     this.#checkOthers(resource, by, name, lease);
     if (by.steals) this.#checkStolen(resource, by, name, lease);
@@ -117,7 +121,7 @@ export class HolderChecks {
       isDowngraded: false,
       signal,
       countedUntil: 0,
-      believesUntil: 0,
+      believesUntil: this.#believedUntil(by, lease),
       write,
     });
     resource.progressAt = this.#world.now;
@@ -160,9 +164,13 @@ export class HolderChecks {
     for (const { holdings } of this.#resources.values()) {
       for (const holding of holdings) {
         if (holding.by.process !== process) continue;
-        holding.believesUntil = this.#world.now + process.clock.trueTime(holding.lease.validForMs);
+        holding.believesUntil = this.#believedUntil(holding.by, holding.lease);
       }
     }
+  }
+
+  #believedUntil({ process }: Participant, lease: HeldLease): number {
+    return this.#world.now + process.clock.trueTime(lease.validForMs);
   }
 
   /** Nobody of a dead process holds or waits any more. */
@@ -280,7 +288,7 @@ export class HolderChecks {
   #checkReport({ by: { process, label }, lease, signal }: Holding, by: Participant, name: string): void {
     // A process that stood still reports it in its next timer phase, but before another of the same process enters.
     const stoodStill = process.isPaused || process.stalledUntil >= this.#world.now;
-    if (signal === undefined) return;
+    if (signal === undefined || by.process.isLate) return;
     if (stoodStill && process !== by.process) {
       // Whatever is read of it then says so at once (docs/spec.md §1.3).
       if (!process.standsStill && !lease.signal.aborted)
@@ -291,7 +299,9 @@ export class HolderChecks {
   }
 
   #believes({ by: { process }, lease, believesUntil }: Holding): boolean {
-    return process.standsStill ? this.#world.now < believesUntil : lease.validForMs > 0;
+    if (!process.standsStill) return lease.validForMs > 0;
+    // In the event in whose middle the process stands still it may have been told of the end.
+    return this.#world.now < believesUntil && !(process.isInTurn && lease.signal.aborted);
   }
 
   #violated(clause: string, message: string): void {

@@ -37,7 +37,11 @@ export class World {
   readonly expected: Violation[] = [];
   readonly timeline: TimelineEntry[] | undefined;
   readonly #queue = new EventQueue();
+  /** The time that everybody reads: ahead of the present event where its process stood still in the middle of it. */
   #now = 0;
+  /** The time of the present event. */
+  #eventAt = 0;
+  #turn = 0;
   #steps = 0;
   /** After a violation, the number of events after which the run ends. */
   #endsAt: number | undefined;
@@ -52,6 +56,24 @@ export class World {
   /** True time, in milliseconds since the start. */
   get now(): number {
     return this.#now;
+  }
+
+  /** The number of the present event, another one while the world is looked at between two events. */
+  get turn(): number {
+    return this.#turn;
+  }
+
+  /** Whether the present event goes on at a later time than that of the others: its process stood still in the middle of it. */
+  get isAhead(): boolean {
+    return this.#now > this.#eventAt;
+  }
+
+  /**
+   * What is left of the present event, with all its microtasks, happens at this true time. It runs at once all the same: nothing reaches
+   * its process before that time, and what it sends leaves then.
+   */
+  goAhead(until: number): void {
+    this.#now = Math.max(this.#now, until);
   }
 
   /** How many events have happened. */
@@ -121,12 +143,15 @@ export class World {
 
   /** Whether the run is over. */
   #step(isOver: () => boolean, check: () => void): boolean {
+    this.#now = this.#eventAt;
+    this.#turn += 1;
     check();
     if (this.violations.length > 0) this.#endsAt ??= this.#steps + (this.goesOn ? MOST_EVENTS_AFTER : 0);
     if (this.#steps >= (this.#endsAt ?? Infinity) || isOver()) return true;
     const event = this.#queue.take();
     if (event === undefined) return true;
-    this.#now = Math.max(this.#now, event.at);
+    this.#now = this.#eventAt = Math.max(this.#now, event.at);
+    this.#turn += 1;
     this.#steps += 1;
     if (this.#steps > MOST_EVENTS) {
       this.violated('§7.6', `no end after ${MOST_EVENTS} events: a tight loop`);

@@ -46,6 +46,7 @@ export class LinkStream {
   send(what: () => string, receive: () => void): void {
     const { world, process, store, random } = this.#network;
     if (!this.#isOpen || this.#up.isCut) return;
+    process.passes('before sending');
     if (random.chance(this.#network.rates().lostRequests)) return this.#cut(this.#up, 'lost request', what);
     const arrive = (): void => {
       if (!this.#isOpen || this.#up.isCut) return;
@@ -56,6 +57,7 @@ export class LinkStream {
       receive();
     };
     this.#at(this.#arrival(this.#up), arrive);
+    process.passes('after sending');
   }
 
   /** @param rate - of the messages that are lost */

@@ -149,7 +149,8 @@ export class Link {
     const world = this.#world;
     const random = this.#random;
     const { lostRequests, lostReplies, resent } = this.#options;
-    return new Promise((resolve, reject) => {
+    this.#process.passes('before sending');
+    const answer = new Promise<Answer<T>>((resolve, reject) => {
       let settled = false;
       const settle = (at: number, finish: () => void): void => {
         this.#process.deliver(at, () => {
@@ -218,6 +219,8 @@ export class Link {
       const next = this.#connections[use];
       sends(this.#options.ordered ? next.requestArrives(second) : second, true, true, next);
     });
+    this.#process.passes('after sending');
+    return answer;
   }
 
   /** A message that the store sends by itself. */

@@ -2,6 +2,7 @@ import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import * as diagnostics from 'node:diagnostics_channel';
 import type { ProtocolMessage } from '../../../packages/history/src/trace-encoder.ts';
+import type { ProcessClock } from './process-clock.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -22,14 +23,18 @@ class SilentRegistry {
 export function globalsOf(current: CurrentProcess): Readonly<Record<string, unknown>> {
   const clear = (timer: SimulatedTimer | undefined): void => timer?.cancel();
   // A class of which every read of the time is simulated; nothing in core makes a date.
-  const date = { now: () => current().clock.wall() };
+  const clockOf = (process: SimulatedProcess): ProcessClock => {
+    process.passes('clock read');
+    return process.clock;
+  };
+  const date = { now: () => clockOf(current()).wall() };
   const math = Object.create(Math, { random: { value: () => current().random.next() } }) as Math;
   type SetTimeout = SimulatedProcess['setTimeout'];
   type SetInterval = SimulatedProcess['setInterval'];
   type SetImmediate = SimulatedProcess['setImmediate'];
   return {
     process: { pid: 1, env: {}, versions: process.versions, emitWarning() {}, nextTick },
-    performance: { now: () => current().clock.monotonic() },
+    performance: { now: () => clockOf(current()).monotonic() },
     Date: date,
     Math: math,
     FinalizationRegistry: SilentRegistry,

@@ -4,7 +4,10 @@ import type { ScheduledEvent } from '../kernel/event-queue.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import { ProcessClock } from './process-clock.ts';
+import type { Stall, StallPlace } from './stall.ts';
 
+/** So many microtasks of one event are looked at. */
+const MOST_MICROTASKS = 60;
 /** A timer of more than this is only set to keep a process alive. */
 const FOR_EVER_MS = 1e9;
 
@@ -15,6 +18,12 @@ export interface ProcessOptions {
   readonly wallOffset: number;
   /** How late its timers fire at most, in milliseconds. */
   readonly timerLatenessMs: number;
+}
+
+/** True times between which a process stood still. */
+interface PastStall {
+  readonly from: number;
+  readonly until: number;
 }
 
 /** What comes to a process while it stands still. */
@@ -67,6 +76,19 @@ export class SimulatedProcess {
   #crashed = false;
   /** Called with each event of the protocol between its locks and their store, where a trace is kept. */
   onProtocol: ((message: ProtocolMessage) => void) | undefined;
+  /** Where it will stand still in the middle of an event, and how often it passes that place before. */
+  #stall: Stall | undefined;
+  #passes = 0;
+  /** The event of the world in which code of the process runs; set while a stall is to come. */
+  #turn = -1;
+  #standsSince = 0;
+  readonly #stalls: PastStall[] = [];
+  /** Goes on with what waits until true time has come to where the process is. */
+  #caughtUp: (() => void)[] = [];
+  #lateTurn = -1;
+  #hasStoodInTurn = false;
+  /** It stands still in the middle of an event. */
+  isInTurn = false;
   /** Called before the process stands still. */
   onPause: () => void = () => {};
   /** True time of the last moment at which the process stood still. */
@@ -105,10 +127,86 @@ export class SimulatedProcess {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.world.now + ms);
     if (this.#resumes || this.#crashed) return;
     this.onPause();
+    this.#stopUntil(this.#pausedUntil);
+  }
+
+  #stopUntil(until: number): void {
+    const { world } = this;
+    this.#standsSince = world.now;
     this.#standsStill = true;
     this.#resumes = true;
-    this.world.note(this.name, () => 'stands still');
-    this.world.schedule(this.#pausedUntil, () => this.#resume());
+    world.note(this.name, () => (this.isInTurn ? 'stands still in the middle of a turn' : 'stands still'));
+    world.schedule(until, () => this.#resume());
+  }
+
+  /** Stands still in the middle of one of the next iterations of its event loop. */
+  stallIn(stall: Stall): void {
+    this.#stall = stall;
+    this.#passes = stall.passes;
+  }
+
+  /** Code of the process has come to a place at which its event loop may stand still. */
+  passes(place: StallPlace): void {
+    if (this.#stall !== undefined) this.#mayStandStill(this.#stall, place);
+  }
+
+  #mayStandStill({ place, ms }: Stall, at: StallPlace): void {
+    if (place !== at || this.#turn !== this.world.turn || this.#resumes || this.#crashed) return;
+    this.#passes -= 1;
+    if (this.#passes >= 0) return;
+    this.#stall = undefined;
+    this.isInTurn = true;
+    this.#hasStoodInTurn = true;
+    this.world.countFault('stall');
+    this.#pausedUntil = this.world.now + ms;
+    this.#stopUntil(this.#pausedUntil);
+    this.world.goAhead(this.#pausedUntil);
+  }
+
+  /** True time until which it stands still in the middle of an event. */
+  get stallEndsAt(): number {
+    return this.isInTurn ? this.#pausedUntil : 0;
+  }
+
+  /** Looks at what belongs to the process: that takes no time of it. */
+  look<T>(look: () => T): T {
+    const turn = this.#turn;
+    this.#turn = -1;
+    try {
+      return look();
+    } finally {
+      this.#turn = turn;
+    }
+  }
+
+  /** How long it stood still since a true time, in milliseconds of true time. */
+  stoodFor(since: number): number {
+    const present = this.#standsStill ? [{ from: this.#standsSince, until: this.world.now }] : [];
+    return [...this.#stalls, ...present].reduce(
+      (sum, { from, until }) => sum + Math.max(0, until - Math.max(from, since)),
+      0,
+    );
+  }
+
+  /**
+   * How much longer a call may last that began at a true time, for the stalls of the process. A stall between a look at the clock and the
+   * setting of a timer makes that timer late by as much: it counts for later calls, too.
+   */
+  stoodBeside(since: number): number {
+    return this.stoodFor(this.#hasStoodInTurn ? 0 : since);
+  }
+
+  /** Whether the present event is the rest of one in whose middle the process stood still. */
+  get isLate(): boolean {
+    return this.#lateTurn === this.world.turn;
+  }
+
+  /**
+   * Resolves once true time has come to where the process is, which stood still in this event: what is looked at of others is of the same
+   * time then.
+   */
+  caughtUp(): Promise<void> {
+    return new Promise((resolve) => this.#caughtUp.push(resolve));
   }
 
   /** Ends without warning. */
@@ -124,6 +222,7 @@ export class SimulatedProcess {
   }
 
   setTimeout(callback: (...values: never[]) => void, ms: number, ...values: never[]): SimulatedTimer {
+    this.passes('timer');
     return this.#timer(Math.max(1, Math.trunc(ms) || 1), () => callback(...values));
   }
 
@@ -146,7 +245,9 @@ export class SimulatedProcess {
 
   /** Resolves after so many milliseconds by the process's clock. */
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.setTimeout(resolve, ms));
+    return new Promise((resolve) => {
+      this.setTimeout(() => (this.world.isAhead ? void this.caughtUp().then(resolve) : resolve()), ms);
+    });
   }
 
   #timer(ms: number, run: () => void): SimulatedTimer {
@@ -167,8 +268,23 @@ export class SimulatedProcess {
 
   #run(kind: Held['kind'], event: ScheduledEvent, run: () => void): void {
     if (this.#crashed) return;
-    if (this.#resumes) this.#held.push({ kind, event, run });
-    else run();
+    if (this.#resumes) return void this.#held.push({ kind, event, run });
+    if (this.#stall !== undefined) this.#begins(this.#stall);
+    run();
+  }
+
+  #begins({ place }: Stall): void {
+    this.onPause();
+    this.#turn = this.world.turn;
+    this.passes('begin');
+    if (place !== 'between microtasks') return;
+    const { turn } = this.world;
+    const next = (): void => {
+      this.passes(place);
+      if (this.#stall !== undefined && turn === this.world.turn && (left -= 1) > 0) queueMicrotask(next);
+    };
+    let left = MOST_MICROTASKS;
+    queueMicrotask(next);
   }
 
   #resume(): void {
@@ -176,7 +292,12 @@ export class SimulatedProcess {
     if (this.#crashed) return;
     if (world.now < this.#pausedUntil) return void world.schedule(this.#pausedUntil, () => this.#resume());
     world.note(this.name, () => 'goes on');
+    if (this.#standsStill) this.#stalls.push({ from: this.#standsSince, until: world.now });
     this.#standsStill = false;
+    this.isInTurn = false;
+    this.#lateTurn = this.#caughtUp.length > 0 ? world.turn : -1;
+    // The rest of the event in which it stood still comes before anything else.
+    for (const goOn of this.#caughtUp.splice(0)) goOn();
     // Node's event loop may come back in either phase: due timers first, or what the sockets have.
     const first = this.random.chance(0.5) ? 'timer' : 'message';
     const held = this.#held.splice(0);

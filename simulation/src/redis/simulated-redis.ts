@@ -1,5 +1,5 @@
 import { bytesOf, textOf } from './bytes.ts';
-import type { CommandContext, CommandTable } from './command.ts';
+import type { CommandContext, CommandTable, SimulatedCommand } from './command.ts';
 import { hashCommands } from './hash-commands.ts';
 import { keyCommands } from './key-commands.ts';
 import { Keyspace, type KeyspaceEntry } from './keyspace.ts';
@@ -24,6 +24,8 @@ export interface SimulatedRedisOptions {
   micros(): number;
   /** The command of this version that deletes a key with a given value. @defaultValue none, as in Redis 7 */
   readonly deletesBy?: DeletingCommand | undefined;
+  /** Another database of this server: channels and scripts are common to both. @defaultValue a server of its own */
+  readonly besides?: SimulatedRedis;
 }
 
 /** Redis has the first one from 8.4, Valkey the second one from 9. */
@@ -47,14 +49,17 @@ interface ReplicatedStep {
 export class SimulatedRedis {
   readonly #options: SimulatedRedisOptions;
   readonly #keyspace = new Keyspace();
-  readonly #scripts = new Set<string>();
-  readonly #listeners = new Map<string, Set<Listener>>();
+  readonly #scripts: Set<string>;
+  readonly #listeners: Map<string, Set<Listener>>;
   readonly #replicas = new Map<SimulatedRedis, ReplicatedStep[]>();
   #master: SimulatedRedis | undefined;
   #messages: (readonly [channel: string, message: string])[] = [];
 
   constructor(options: SimulatedRedisOptions) {
     this.#options = options;
+    const { besides } = options;
+    this.#scripts = besides === undefined ? new Set() : besides.#scripts;
+    this.#listeners = besides === undefined ? new Map() : besides.#listeners;
   }
 
   /** Executes one command as a client sends it. Throws `SimulatedRedisError` for an error reply. */
@@ -177,7 +182,20 @@ export class SimulatedRedis {
     }
   }
 
+  /** Throws what the server says to a command that it does not know, or with too few or too many arguments. */
+  check([name = '', ...args]: readonly string[]): void {
+    if (!['EVAL', 'EVALSHA', 'SCRIPT', 'INFO'].includes(name.toUpperCase())) this.#commandOf(name, args);
+  }
+
   #run(context: CommandContext, [name = '', ...args]: readonly string[]): SimulatedReply {
+    const command = this.#commandOf(name, args);
+    if (command.isWrite && this.#master) {
+      throw new SimulatedRedisError("READONLY You can't write against a read only replica.");
+    }
+    return command.run(context, args);
+  }
+
+  #commandOf(name: string, args: readonly string[]): SimulatedCommand {
     const called = name.toUpperCase();
     const command = COMMANDS[called];
     const isOfAnotherVersion =
@@ -186,14 +204,11 @@ export class SimulatedRedis {
       const beginning = args.map((arg) => `'${arg.slice(0, 128)}' `).join('');
       throw new UnknownCommandError(`ERR unknown command '${name}', with args beginning with: ${beginning}`);
     }
-    const { least, most = Infinity, isWrite } = command;
+    const { least, most = Infinity } = command;
     if (args.length < least || args.length > most) {
       throw new SimulatedRedisError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
     }
-    if (isWrite && this.#master) {
-      throw new SimulatedRedisError("READONLY You can't write against a read only replica.");
-    }
-    return command.run(context, args);
+    return command;
   }
 
   #eval(sha1: string, [, count = '', ...rest]: readonly string[]): SimulatedReply {

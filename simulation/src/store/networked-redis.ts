@@ -11,8 +11,9 @@ import { Refinement, RefinementError } from '../redis/refinement.ts';
 import type { ScriptCall } from '../redis/script-step.ts';
 import { SimulatedRedisError, UnknownCommandError } from '../redis/reply.ts';
 import type { ClientReply, SimulatedRedis } from '../redis/simulated-redis.ts';
+import { SharedConnection } from '../redis/shared-connection.ts';
 import { SimulatedRedisPort } from '../redis/simulated-redis-port.ts';
-import type { Plan, StoreFaultPlan } from '../workload/plan.ts';
+import type { ApplicationAct, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import { RedisServers } from './redis-servers.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
@@ -23,10 +24,30 @@ const PREFIX = 'lock::';
 const KNOWN_SCRIPTS = 1_000;
 const TOKEN_KEY = /^locks:token:/;
 
+/** What an application sends by the client of the locks: at once, and at its end. */
+const COMMANDS_OF: Readonly<Record<ApplicationAct, readonly RedisCommand[]>> = {
+  exec: [['MULTI'], ['EXEC']],
+  discard: [['MULTI'], ['DISCARD']],
+  'forget multi': [['MULTI']],
+  subscribe: [
+    ['SUBSCRIBE', 'news'],
+    ['UNSUBSCRIBE', 'news'],
+  ],
+  select: [
+    ['SELECT', '1'],
+    ['SELECT', '0'],
+  ],
+  'script flush': [['SCRIPT', 'FLUSH']],
+  reset: [['RESET']],
+};
+
 interface RedisClient {
   readonly process: SimulatedProcess;
   readonly link: Link;
   readonly port: SimulatedRedisPort;
+  /** The connection by which it sends commands, and how many the client had lost when it opened. */
+  connection: SharedConnection;
+  reconnects: number;
 }
 
 /** What a simulated Redis is made from. */
@@ -115,7 +136,7 @@ export class NetworkedRedis implements SimulatedStore {
         const answer = link.request(
           () => describe(command, this.#options.scriptNames),
           Infinity,
-          () => this.#execute(command, execute),
+          () => (command[0] === 'SUBSCRIBE' ? execute() : this.#onConnection(client, command)),
           command[0] === 'SUBSCRIBE' ? 'messages' : 'requests',
         );
         try {
@@ -126,11 +147,29 @@ export class NetworkedRedis implements SimulatedStore {
       },
       message: (deliver) => link.push(() => 'a message', deliver),
     });
-    const client = { process, link, port };
+    const client: RedisClient = { process, link, port, connection: this.#connect(link), reconnects: 0 };
     this.#clients.push(client);
     link.onReset = () => this.#connectAgain(client);
     const { maxPollMs } = this.#options.plan;
     return createRedisBackend(port satisfies RedisPort, { maxPollMs });
+  }
+
+  useClient(process: SimulatedProcess, act: ApplicationAct, ms: number): void {
+    const client = this.#clients.find((one) => one.process === process);
+    if (client === undefined) return;
+    this.#isWhole &&= act !== 'select';
+    const [begin, end] = COMMANDS_OF[act];
+    const send = (command: RedisCommand): void => {
+      const what = (): string => `${command[0]} of the application`;
+      client.link.request(what, Infinity, () => this.#onConnection(client, command)).catch(() => undefined);
+    };
+    if (begin !== undefined) send(begin);
+    if (end !== undefined) process.setTimeout(() => send(end), ms);
+  }
+
+  /** An application that has left a connection in another state closes it. */
+  heal(): void {
+    for (const { link, connection } of this.#clients) if (!connection.isPlain) link.reset();
   }
 
   isEmpty(): boolean {
@@ -167,6 +206,27 @@ export class NetworkedRedis implements SimulatedStore {
         .filter((key) => !this.#evicted.has(key))
         .map(inWords),
     ];
+  }
+
+  /** Executes a command on the connection of a client, in the state in which the application left it. */
+  #onConnection(client: RedisClient, command: RedisCommand): ClientReply {
+    const { link } = client;
+    if (client.reconnects !== link.reconnects) {
+      client.reconnects = link.reconnects;
+      client.connection = this.#connect(link);
+    }
+    const { connection } = client;
+    const server = (): SimulatedRedis => this.#servers.database(connection.database);
+    return connection.execute(
+      command,
+      () => describe(command, this.#options.scriptNames),
+      () => server().check(command),
+      () => this.#execute(command, () => server().execute(command)),
+    );
+  }
+
+  #connect(link: Link): SharedConnection {
+    return new SharedConnection((what) => link.onLateCopy(what));
   }
 
   #execute(command: RedisCommand, execute: () => ClientReply): ClientReply {

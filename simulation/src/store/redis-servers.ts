@@ -64,6 +64,18 @@ export class RedisServers {
     this.#underWay = 0;
   }
 
+  /** The same master, as a connection sees it that has selected a database. */
+  database(number: number): SimulatedRedis {
+    if (number === 0) return this.master;
+    if (this.#other?.of !== this.master) {
+      const server = new SimulatedRedis({ lua: this.#lua, micros: this.micros, besides: this.master });
+      this.#other = { of: this.master, server };
+    }
+    return this.#other.server;
+  }
+
+  #other: { readonly of: SimulatedRedis; readonly server: SimulatedRedis } | undefined;
+
   #start(): SimulatedRedis {
     const version = this.#versions.pick(CHOICES);
     return new SimulatedRedis({ lua: this.#lua, micros: this.micros, ...version });

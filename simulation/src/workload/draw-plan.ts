@@ -14,6 +14,8 @@ import type {
   StoreFaultPlan,
 } from './plan.ts';
 import { drawTheme, type Theme } from './themes.ts';
+import { withApplication } from './with-application.ts';
+import { withStalls } from './with-stalls.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
 const MOST_DRIFT = 0.005;
@@ -75,7 +77,7 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 }
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
-  const plan = drawAnyPlan(backend, seed);
+  const plan = withApplication(withStalls(drawAnyPlan(backend, seed)));
   return backend === 'etcd' ? inSeconds(plan) : plan;
 }
 
@@ -339,6 +341,9 @@ function drawFaults(
         return { at, process, kind, ms: random.pick([80, 300, 1_200]) };
       case 'pause':
         return { at, process, kind, ms: random.pick([5, 80, 300, 1_200]) };
+      case 'stall':
+      case 'application':
+        throw new Error(`${kind} is drawn apart from the other faults`);
       case 'crash':
         return { at, process, kind, isNoticed: random.chance(0.5) };
       case 'wall clock':

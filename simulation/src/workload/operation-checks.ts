@@ -15,6 +15,8 @@ const MARGIN = 0.02;
 const MARGIN_MS = 6;
 /** Before the end of that time it is not repeated any more, in milliseconds. */
 const LAST_PAUSE_MS = 250;
+/** A call lasts so much longer than without a stall: the stall, and twice the time by which a timer was late. */
+const MOST_STOOD = 3;
 /** Reasons for which nobody but an operator, or a store that lost data, ends a lease. */
 const TAKEN_AWAY: readonly (LossReason | undefined)[] = ['taken-over', 'force-released'];
 const EXPECTED = [
@@ -50,14 +52,14 @@ export class OperationChecks {
 
   /** A wait failed: within its time, and not long before (docs/spec.md §7.5). */
   waitFailed(waitedMs: number, error: unknown): void {
-    const { process, isClosing } = this.#context;
+    const { process, isClosing, isShared } = this.#context;
     const { waitMs } = this.#plan;
     const { code } = error as { readonly code?: string };
     if (!this.#isPlain || this.#hasJumped) return;
     if (code === 'LOCK_TIMEOUT' && waitedMs < waitMs - EARLY_MS)
       process.world.violated('§7.5', `${this.#by.label} gave up after ${waitedMs} ms, of ${waitMs} ms`);
     // What fails passes here, always: it is tried again while there is time (docs/spec.md §13.2).
-    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing())
+    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing() && !isShared)
       process.world.violated(
         '§13.2',
         `${this.#by.label} failed after ${waitedMs} ms, of ${waitMs} ms: ${String(error)}`,
@@ -75,16 +77,17 @@ export class OperationChecks {
   waitEnded({ startedAt, startedAtTrue, abortedAt }: EndedWait): void {
     const { process, isClean, isClosing } = this.#context;
     const { waitMs, kind, ttlMs } = this.#plan;
-    if (this.#stoodSince(startedAtTrue)) return;
+    const stoodMs = process.stoodBeside(startedAtTrue);
     // A step of the wall clock looks like a stall of the event loop, for which a wait may last as long again (docs/spec.md §2.9).
-    const limit = (kind === 'try' ? ttlMs : waitMs) * (this.#hasJumped ? 2 : 1);
+    // A stall counts as no time, and at most as long again (docs/spec.md §2.9).
+    const limit = (kind === 'try' ? ttlMs : waitMs) * (this.#hasJumped ? 2 : 1) + MOST_STOOD * stoodMs;
     const now = process.clock.monotonic();
     // Nobody waits before a steal (docs/spec.md §17.1).
     const stealMs = kind === 'steal' && isClean && !isClosing() ? 3 * this.#roundTripMs + 50 : Infinity;
     if (now - startedAt > stealMs) this.#violated('§17.1', `waited for ${now - startedAt} ms to steal`);
     if (now - startedAt > limit + SETTLES_WITHIN_MS)
       this.#violated('§7.5', `waited for ${now - startedAt} ms, of ${limit} ms`);
-    if (abortedAt !== undefined && now - abortedAt > SETTLES_WITHIN_MS)
+    if (abortedAt !== undefined && now - abortedAt > SETTLES_WITHIN_MS + MOST_STOOD * stoodMs)
       this.#violated('§7.8', `was aborted ${now - abortedAt} ms ago`);
   }
 
@@ -110,11 +113,14 @@ export class OperationChecks {
       // The caller asked the work to stop: the lease is held on (docs/spec.md §7.8).
       if (code !== 'LOCK_LOST') return;
       world.note(process.name, () => `${this.#by.label} lost ${name}: ${reason}`);
-      if (this.#stoodSince(this.#by.startedAt) || isClosing() || checks.mayBeTaken(this.#by)) return;
+      if (isClosing() || checks.mayBeTaken(this.#by)) return;
       const until = Math.max(validUntil, checks.countedUntil(name, lease));
       const isEarly = clock.monotonic() < until - EARLY_MS && !isShortening(this.#plan.during);
       if (reason === 'expired' && isEarly && !this.#hasJumped)
         world.violatedUnlessLost('§1.5', `${this.#by.label} lost ${name} before its time`);
+      // Whoever stood still for longer than the lease finds that others hold.
+      const stood = this.#stoodSince(this.#by.startedAt);
+      if (stood && clock.monotonic() >= until - EARLY_MS) return;
       if (TAKEN_AWAY.includes(reason) && !mayGrantLate && !readsStale)
         world.violatedUnlessLost(
           '§3.1',
@@ -172,31 +178,43 @@ export class OperationChecks {
     leftMs: number,
     hasFailed: boolean,
   ): void {
-    const { process, isClosing } = this.#context;
-    if (this.#stoodSince(startedAtTrue) || this.#hasJumped || this.#plan.kind === 'all' || isClosing())
-      return;
+    const { process, isClosing, isShared } = this.#context;
+    if (this.#hasJumped || this.#plan.kind === 'all' || isClosing()) return;
+    const stoodMs = process.stoodBeside(startedAtTrue);
     const tookMs = process.clock.monotonic() - startedAt;
     const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
-    const isEarly = hasFailed && tookMs < mostMs - LAST_PAUSE_MS;
-    if (isEarly || tookMs > mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs)
+    const isEarly = hasFailed && !isShared && tookMs < mostMs - LAST_PAUSE_MS;
+    const latestMs = mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs + MOST_STOOD * stoodMs;
+    if (isEarly || tookMs > latestMs)
       this.#violated('§2.5', `released its lease, which lasted ${leftMs} ms, for ${tookMs} ms`);
   }
 
-  /** Whoever holds a lease can release it (docs/spec.md §3.2). */
-  releaseFailed(leftMs: number, error: unknown): void {
+  /** Whoever holds a lease can release it (docs/spec.md §3.2), also beside a stall, while the lease lasts (§2.9). */
+  releaseFailed(startedAt: number, leftMs: number, error: unknown): void {
+    const { process, onlyStands, isClosing } = this.#context;
+    const { code } = error as { readonly code?: string };
+    const isInTime = process.clock.monotonic() - startedAt < leftMs - SETTLES_WITHIN_MS;
+    if (onlyStands && code === 'LOCK_BACKEND' && isInTime && !isClosing())
+      this.#violated('§2.9', `could not release its lease beside a store that answers: ${String(error)}`);
     if (this.#isUndisturbed && leftMs > 2 * this.#roundTripMs + 20)
       this.#violated('§3.2', `could not release its lease: ${String(error)}`);
   }
 
   /** An operation fails with the errors of the specification only (docs/spec.md §13.1). */
   failed(error: unknown, hasHeld: boolean): void {
-    const { isClean, isClosing } = this.#context;
+    const { isClean, onlyStands, isClosing } = this.#context;
     const { code } = error as { readonly code?: string };
     if (!isLockError(error) || !EXPECTED.some((each) => each === code))
       this.#violated('§13.1', `failed with ${error instanceof Error ? error.stack : String(error)}`);
     // A release is repeated until its lease ends, which may be very soon (docs/spec.md §2.5).
-    else if (isClean && code === 'LOCK_BACKEND' && !isClosing() && !hasHeld && this.#hasTime)
-      this.#violated('§13.1', `failed without any fault: ${error.message}`);
+    else if (
+      (isClean || (onlyStands && !isOfALateGrant(error))) &&
+      code === 'LOCK_BACKEND' &&
+      !isClosing() &&
+      !hasHeld &&
+      this.#hasTime
+    )
+      this.#violated(isClean ? '§13.1' : '§2.9', `failed without any fault: ${error.message}`);
   }
 
   get #roundTripMs(): number {
@@ -234,4 +252,9 @@ export class OperationChecks {
   #violated(clause: string, what: string): void {
     this.#context.process.world.violated(clause, `${this.#by.label} ${what}`);
   }
+}
+
+/** Whoever stands still for longer than the ttl gets a grant that is over, and may have no time for another attempt. */
+function isOfALateGrant({ message }: Error): boolean {
+  return message.includes('the grant arrived lost');
 }

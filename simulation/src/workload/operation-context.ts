@@ -20,6 +20,10 @@ export interface OperationContext {
   readonly hasForcedEnds: boolean;
   /** Nothing fails but that processes stand still: nobody asks for the same twice. */
   readonly answersAtOnce: boolean;
+  /** The same, and they may stand still in the middle of an iteration of their event loops: every request is answered. */
+  readonly onlyStands: boolean;
+  /** The application makes the store refuse calls: they are not tried again. */
+  readonly isShared: boolean;
   readonly transfer: LoadedLocks['transfer'];
   /** Lets a process adopt a lease: what it does with it goes on beside the operation. */
   readonly adoptIn: (to: number, adoption: Adoption) => void;

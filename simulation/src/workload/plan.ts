@@ -1,4 +1,5 @@
 import type { NetworkOptions } from '../network/link.ts';
+import type { Stall } from '../process/stall.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
 
 /** What the simulated processes lock with. */
@@ -119,6 +120,8 @@ export interface TransferPlan {
 
 export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'pause'; readonly ms: number }
+  | ({ readonly kind: 'stall' } & Stall)
+  | { readonly kind: 'application'; readonly act: ApplicationAct; readonly ms: number }
   /** The machine: its monotonic clock stands still too. */
   | { readonly kind: 'sleep'; readonly ms: number }
   /** `isNoticed`: its connections end, as when the process is killed; else nobody hears of it, as when the power of its machine fails. */
@@ -134,6 +137,20 @@ export type FaultPlan = { readonly at: number; readonly process: number } & (
       readonly ms: number;
     }
 );
+
+/** What an application does by the client that it shares with the locks. After `ms` it ends what it has begun. */
+export type ApplicationAct = (typeof APPLICATION_ACTS)[number];
+export const APPLICATION_ACTS = [
+  'exec',
+  'discard',
+  /** It forgets its `MULTI`, until the connection ends. */
+  'forget multi',
+  'subscribe',
+  /** Meanwhile the locks of this process are in another database. */
+  'select',
+  'script flush',
+  'reset',
+] as const;
 
 export type StoreFaultPlan = { readonly at: number } & (
   | { readonly kind: 'restart'; readonly keepsData: boolean; readonly downMs: number }
@@ -166,6 +183,16 @@ export function isClean(plan: Plan): boolean {
 /** Whether no message is lost or late, and the store stays as it is. */
 export function isSound(plan: Plan): boolean {
   return plan.network.lostPushes === 0 && isAnswering(plan);
+}
+
+/** Whether nothing goes wrong in this run but that processes stand still. */
+export function onlyStands(plan: Plan): boolean {
+  return isSound(plan) && plan.faults.every(({ kind }) => kind === 'pause' || kind === 'stall');
+}
+
+/** Whether the application makes the store refuse what the locks ask. */
+export function isShared({ faults }: Plan): boolean {
+  return faults.some(({ kind }) => kind === 'application');
 }
 
 /** Whether every request is answered in time, and the store stays as it is. */

@@ -76,8 +76,9 @@ export class RunningOperation {
     if (kind === 'all') {
       const locks = this.#by.resources.map((_, index) => this.#lock(index));
       const set = await this.#asking(() => this.#context.locks.all(locks).acquire(this.#options()));
+      if (this.#isAhead) await this.#context.process.caughtUp();
       const leases = set.leases as readonly HeldLease[];
-      leases.forEach((lease) => this.#delivered(lease));
+      leases.forEach((lease) => this.#seesGranted(lease));
       await this.#hold(set as unknown as AnyLease, () => leases.forEach((each) => this.#ended(each)));
       return;
     }
@@ -85,8 +86,9 @@ export class RunningOperation {
       kind === 'try' ? this.#lock(0).tryAcquire(this.#tryOptions()) : this.#lock(0).acquire(this.#options()),
     )) as AnyLease | undefined;
     if (lease === undefined) return;
+    if (this.#isAhead) await this.#context.process.caughtUp();
     checks.waitsNoMore(this.#by);
-    this.#delivered(lease);
+    this.#seesGranted(lease);
     await this.#hold(lease, () => this.#ended(lease));
   }
 
@@ -97,8 +99,9 @@ export class RunningOperation {
       () =>
         lock.run(async (given) => {
           const lease = given as unknown as AnyLease;
+          if (this.#isAhead) await this.#context.process.caughtUp();
           this.#context.checks.waitsNoMore(this.#by);
-          this.#delivered(lease);
+          this.#seesGranted(lease);
           try {
             await this.#context.process.sleep(this.#beforeMs);
             if (reentrant) await this.#middle.reenter(lock, lease);
@@ -110,6 +113,11 @@ export class RunningOperation {
         }, this.#options()),
       true,
     );
+  }
+
+  /** The process stood still in the present event: the checks wait until the others are at its time. */
+  get #isAhead(): boolean {
+    return this.#context.process.world.isAhead;
   }
 
   /** What comes of the hold before the holder does something in it, in milliseconds. */
@@ -134,6 +142,7 @@ export class RunningOperation {
     try {
       return await ask();
     } catch (error) {
+      if (this.#isAhead) await this.#context.process.caughtUp();
       if (!holds) this.#checks.waitFailed(clock.monotonic() - startedAt, error);
       this.#checks.attemptFailed(error);
       throw error;
@@ -153,27 +162,30 @@ export class RunningOperation {
     } catch (error) {
       this.#failed(error);
     }
-    this.#checks.heldOn(lease);
+    if (this.#isAhead) await this.#context.process.caughtUp();
+    process.look(() => this.#checks.heldOn(lease));
     // From the call on the process no longer believes in the lease (docs/spec.md §19.1).
     const transferred = end === 'transfer' ? this.#transfer(lease) : undefined;
     ended();
     // Without an answer the store may have the hold for some time: it is abandoned in the background.
     if (transferred !== undefined) return transferred;
     if (end === 'forget') return;
-    const leftMs = lease.validForMs;
+    const leftMs = process.look(() => lease.validForMs);
     const sending = { startedAt: process.clock.monotonic(), startedAtTrue: process.world.now };
     const first = lease.release();
     if (lease.validForMs > 0) process.world.violated('§3.3', `${this.#by.label} holds what it has released`);
     if (end === 'release twice') await Promise.allSettled([lease.release(), lease.release()]);
     try {
       await first;
+      if (this.#isAhead) await this.#context.process.caughtUp();
       if (end !== 'release twice') this.#checks.releaseEnded(sending, leftMs, false);
       const [name = ''] = this.#by.resources;
       if (kind !== 'all') this.#context.released(this.#by.label, name, lease.acquisitionId);
     } catch (error) {
+      if (this.#isAhead) await this.#context.process.caughtUp();
       if ((error as { readonly code?: string }).code === 'LOCK_BACKEND')
         this.#checks.releaseEnded(sending, leftMs, true);
-      this.#checks.releaseFailed(leftMs, error);
+      this.#checks.releaseFailed(sending.startedAt, leftMs, error);
       throw error;
     }
   }
@@ -213,6 +225,10 @@ export class RunningOperation {
     const { locks, resources } = this.#context;
     const { name, permits } = resources[this.#plan.resources[0] as number] as ResourcePlan;
     if (permits !== undefined) await locks.semaphore(name, permits).resize(this.#plan.limit);
+  }
+
+  #seesGranted(lease: HeldLease): void {
+    this.#context.process.look(() => this.#delivered(lease));
   }
 
   #delivered(lease: HeldLease): void {

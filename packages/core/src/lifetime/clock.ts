@@ -24,8 +24,13 @@ export class CombinedClock implements Clock {
 
   /** The time, in milliseconds from an arbitrary start. */
   now(): number {
-    const monotonic = performance.now();
-    const drift = Date.now() - monotonic - this.#skew;
+    let monotonic = performance.now();
+    let drift = Date.now() - monotonic - this.#skew;
+    if (drift > NOISE_MS) {
+      // The process may have stood still between the two readings: that is no time that the monotonic clock has missed.
+      monotonic = performance.now();
+      drift = Date.now() - monotonic - this.#skew;
+    }
     if (drift > NOISE_MS || drift < -NOISE_MS) {
       this.#skew += drift;
       if (drift > 0) this.#gain(drift);

@@ -26,6 +26,20 @@ test('a wall clock that is set forward adds what it gained, for good', () => {
   expect(clock.now() - start).toBe(61_000);
 });
 
+test('a stall between the readings of the two clocks counts once', () => {
+  useFakeClock();
+  const clock = new CombinedClock();
+  const start = clock.now();
+  const readWall = Date.now;
+  vi.spyOn(Date, 'now').mockImplementationOnce(() => {
+    vi.advanceTimersByTime(1_300);
+    return readWall();
+  });
+  expect(clock.now() - start).toBe(1_300);
+  vi.advanceTimersByTime(500);
+  expect(clock.now() - start).toBe(1_800);
+});
+
 test('a wall clock that is set back does nothing', () => {
   useFakeClock();
   const clock = new CombinedClock();

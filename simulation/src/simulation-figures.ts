@@ -1,0 +1,23 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { SimulationReport } from './run-schedules.ts';
+
+/** What docs/simulation.json keeps of the runs of one backend. */
+interface Figures {
+  readonly schedules: number;
+  readonly processorSeconds: number;
+  /** The kinds of faults that have happened. */
+  readonly faults: readonly string[];
+}
+
+/** Adds the figures of a run to those of a file, from which the tables of docs/simulation.md are written. */
+export function addTo(file: string, report: SimulationReport): void {
+  const { backend, schedules, processorSeconds, faults } = report;
+  const kept = JSON.parse(readFileSync(file, 'utf8')) as { readonly backends: Record<string, Figures> };
+  const before = kept.backends[backend] ?? { schedules: 0, processorSeconds: 0, faults: [] };
+  kept.backends[backend] = {
+    schedules: before.schedules + schedules,
+    processorSeconds: Math.round(before.processorSeconds + processorSeconds),
+    faults: [...new Set([...before.faults, ...Object.keys(faults)])].toSorted(),
+  };
+  writeFileSync(file, `${JSON.stringify(kept, undefined, 2)}\n`);
+}

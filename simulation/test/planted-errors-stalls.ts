@@ -1,0 +1,45 @@
+import type { PlantedError } from './planted-errors.ts';
+
+/** What a stall of an event loop brings to light: bugs of the track record, and lines that stand for others. */
+export const errorsOfStalls: readonly PlantedError[] = [
+  {
+    backend: 'rules',
+    what: 'the time of a stall counts for a call',
+    seed: 522,
+    change: {
+      file: 'core/src/backend/time-budget.ts',
+      from: 'isStall ? Math.min(lateMs, LARGEST_STALLED_PART * this.#stepMs) : 0',
+      to: '0',
+    },
+  },
+  {
+    backend: 'etcd',
+    what: 'the time of a stall counts for a call',
+    seed: 841,
+    change: {
+      file: 'core/src/backend/time-budget.ts',
+      from: 'isStall ? Math.min(lateMs, LARGEST_STALLED_PART * this.#stepMs) : 0',
+      to: '0',
+    },
+  },
+  {
+    backend: 'redis',
+    what: 'a hand-off in a reply is counted from after a stall',
+    seed: 760,
+    change: {
+      file: 'redis-protocol/src/backend.ts',
+      from: '() => call.now() - sentAt',
+      to: '() => 0',
+    },
+  },
+  {
+    backend: 'rules',
+    what: 'a stall between the readings of two clocks counts twice',
+    seed: 164,
+    change: {
+      file: 'core/src/lifetime/clock.ts',
+      from: 'monotonic = performance.now();\n      drift = Date.now() - monotonic - this.#skew;',
+      to: '',
+    },
+  },
+];
