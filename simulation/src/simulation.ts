@@ -168,6 +168,7 @@ export class Simulation {
       checks: this.#checks,
       cohortChecks: this.#cohortChecks,
       isClean: isClean(this.#plan),
+      isOfSession: this.#plan.backend === 'zookeeper',
       hasForcedEnds: hasForcedEnds(this.#plan),
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:

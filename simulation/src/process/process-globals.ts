@@ -58,6 +58,8 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     // A pool or a client is given to the adapter: it makes none.
     mysql2: {},
     etcd3: {},
+    // The client of ZooKeeper runs as it is, over simulated sockets.
+    net: { connect: (server: { readonly host: string }) => current().connect(server) },
     'node:os': { hostname: () => current().name },
   };
 }
