@@ -47,6 +47,7 @@ export class NetworkedZookeeper implements SimulatedStore {
       idleTtlMs: random.pick([50, 500, 5_000]),
       connectTimeoutMs: random.pick([300, 5_000]),
     };
+    const lagMs = random.pick([0, SHORT_LAG_MS, 100, 500]);
     const tickMs = sessionTimeoutMs / random.pick([2, 5, 20]);
     this.#servers = new SimulatedZookeeper(world, random, {
       members: random.pick([1, 3, 3]),
@@ -55,7 +56,7 @@ export class NetworkedZookeeper implements SimulatedStore {
       syncMs: tickMs * random.pick([5, 40]),
       hopMs: random.pick([0.05, 0.5]),
       // Where waits are timed no server is far behind.
-      lagMs: random.pick(isPrompt(plan) ? [0, 5] : [0, 5, 100, 500]),
+      lagMs: () => (isPrompt(plan) || world.now > plan.faultsEndAt ? Math.min(lagMs, SHORT_LAG_MS) : lagMs),
       standsStillUntil: () => this.standsStillUntil,
       agreed: ({ change }) => this.#agreed(change),
     });
@@ -151,6 +152,8 @@ export class NetworkedZookeeper implements SimulatedStore {
   }
 }
 
+/** A server that is sound is behind by so much at most. */
+const SHORT_LAG_MS = 5;
 /** The timeouts of sessions, in milliseconds. */
 const SESSIONS_MS = [400, 1_000, 2_000];
 

@@ -37,6 +37,8 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
 const STRETCH_OF_ETCD = 4;
 const MOST_STRETCH_OF_AWAY = 10;
+/** A session of ZooKeeper lasts for up to 2 s. */
+const STRETCH_OF_ZOOKEEPER = 2;
 
 /**
  * Draws a run from a seed.
@@ -98,25 +100,20 @@ function inSessions(plan: Plan): Plan {
     ...process,
     clients: process.clients.map((client) => ({ ...client, operations: client.operations.map(kept) })),
   }));
-  return { ...plan, processes };
+  const longer = withLongerFaults(plan, STRETCH_OF_ZOOKEEPER);
+  // A session hangs on what was heard last: a server loses the others right after its clients were away.
+  const random = new SeededRandom(plan.seed).fork(9);
+  const [away] = longer.faults.filter(({ kind }) => kind === 'pause' || kind === 'partition');
+  const storeFaults = longer.storeFaults.map((fault) =>
+    fault.kind === 'follower cut off' && away !== undefined && 'ms' in away && random.chance(0.7)
+      ? { ...fault, at: Math.min(away.at + away.ms + random.next() * 50, longer.faultsEndAt) }
+      : fault,
+  );
+  return { ...longer, processes, storeFaults };
 }
 
 /** The same run with leases of whole seconds, and with faults that last as long beside them. */
 function inSeconds(plan: Plan): Plan {
-  const random = new SeededRandom(plan.seed).fork(8);
-  const faultsEndAt = plan.faultsEndAt * STRETCH_OF_ETCD;
-  const longer = <T extends { readonly at: number; readonly kind: string }>(fault: T): T => {
-    const at = fault.at * STRETCH_OF_ETCD;
-    // Leases and heartbeats are in seconds too: no length comes again and again. Without a leader some wait for longer than a ttl.
-    const times = Object.entries(fault).filter(([name, value]) => /(^m|M)s$/.test(name) && isShort(value));
-    const stretched = times.map(([name, value]) => {
-      const ms = Number(value);
-      const isAway = name === 'downMs' || fault.kind === 'store away';
-      const stretch = 1 + random.next() * ((isAway ? MOST_STRETCH_OF_AWAY : STRETCH_OF_ETCD) - 1);
-      return [name, isAway ? Math.min(ms * stretch, faultsEndAt - at) : ms * stretch];
-    });
-    return { ...fault, ...Object.fromEntries(stretched), at };
-  };
   const processes = plan.processes.map((process) => ({
     ...process,
     clients: process.clients.map((client) => ({
@@ -124,9 +121,26 @@ function inSeconds(plan: Plan): Plan {
       operations: client.operations.map(ofSeconds),
     })),
   }));
+  return { ...withLongerFaults(plan, STRETCH_OF_ETCD), processes };
+}
+
+function withLongerFaults(plan: Plan, mostStretch: number): Plan {
+  const random = new SeededRandom(plan.seed).fork(8);
+  const faultsEndAt = plan.faultsEndAt * mostStretch;
+  const longer = <T extends { readonly at: number; readonly kind: string }>(fault: T): T => {
+    const at = fault.at * mostStretch;
+    // Leases and heartbeats are in seconds too: no length comes again and again. Without a leader some wait for longer than a ttl.
+    const times = Object.entries(fault).filter(([name, value]) => /(^m|M)s$/.test(name) && isShort(value));
+    const stretched = times.map(([name, value]) => {
+      const ms = Number(value);
+      const isAway = name === 'downMs' || fault.kind === 'store away';
+      const stretch = 1 + random.next() * ((isAway ? MOST_STRETCH_OF_AWAY : mostStretch) - 1);
+      return [name, isAway ? Math.min(ms * stretch, faultsEndAt - at) : ms * stretch];
+    });
+    return { ...fault, ...Object.fromEntries(stretched), at };
+  };
   return {
     ...plan,
-    processes,
     faults: plan.faults.map(longer),
     storeFaults: plan.storeFaults.map(longer),
     faultsEndAt,

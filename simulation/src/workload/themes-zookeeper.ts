@@ -10,7 +10,7 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
   (random) => {
     const own = random.fork(20);
     return {
-      weight: 3,
+      weight: 12,
       backends: ['zookeeper'],
       emphasis: {
         ...PLAIN,
@@ -34,7 +34,7 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
   (random) => {
     const own = random.fork(21);
     return {
-      weight: 3,
+      weight: 12,
       backends: ['zookeeper'],
       emphasis: {
         ...PLAIN,
@@ -48,7 +48,7 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
         { ...SOUND, slow: 0.2, slowMs: 200 },
         { ...SOUND, slow: 0.05, slowMs: 1_500 },
       ]),
-      faultKinds: own.pick([[], ['reset'], ['partition']]),
+      faultKinds: own.pick([[], ['reset'], ['partition'], ['pause']]),
       storeFaultKinds: own.pick([
         ['follower cut off'],
         ['election'],
@@ -61,7 +61,7 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
   (random) => {
     const own = random.fork(22);
     return {
-      weight: 3,
+      weight: 12,
       backends: ['zookeeper'],
       emphasis: {
         ...PLAIN,
@@ -89,11 +89,11 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
   (random) => {
     const own = random.fork(23);
     return {
-      weight: 2,
+      weight: 12,
       backends: ['zookeeper'],
       emphasis: {
         ...PLAIN,
-        exclusive: 0.7,
+        exclusive: 0.9,
         clients: [2, 3],
         operations: 6,
         pauseMs: 30,
@@ -102,8 +102,11 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
         longHolds: 0.4,
         ttlsMs: [150],
       },
-      network: { ...SOUND, ...own.pick([{ lostReplies: 0.1 }, { slow: 0.3, slowMs: 100 }]) },
-      faultKinds: own.pick([['reset', 'reset'], ['close'], []]),
+      network: {
+        ...SOUND,
+        ...own.pick([{ lostReplies: 0.05 }, { lostReplies: 0.05 }, { slow: 0.3, slowMs: 100 }]),
+      },
+      faultKinds: own.pick([['reset', 'reset'], [], []]),
       storeFaultKinds: own.pick([[], ['follower cut off']]),
       plan: { looksAtLeases: own.chance(0.5) },
     };

@@ -20,9 +20,9 @@ export interface Origin {
 export interface Quorum {
   readonly world: World;
   readonly random: SeededRandom;
-  /** How long a message between two servers takes at least, and how far a follower is behind at most, in milliseconds. */
+  /** How long a message between two servers takes, and how far a follower is behind at most, in milliseconds. */
   readonly hopMs: number;
-  readonly lagMs: number;
+  readonly lagMs: () => number;
   readonly tickMs: number;
   isLeader(server: Member): boolean;
   decide(what: Forwarded, origin: Origin): void;
@@ -112,7 +112,7 @@ export class Member {
   /** The leader has told that the others agreed on something. */
   hearsOfAgreement(): void {
     const { random, lagMs } = this.#quorum;
-    this.#fromLeader(() => this.catchUp(), random.next() * lagMs);
+    this.#fromLeader(() => this.catchUp(), random.next() * lagMs());
   }
 
   /** Carries out what is agreed on. */

@@ -9,7 +9,7 @@ import { inWords, readRequest } from './request.ts';
 import type { ServerConnection } from './server-connection.ts';
 
 /** A reply comes in two pieces so often. */
-const SPLIT = 0.1;
+const SPLIT = 0.25;
 
 export interface SocketInProcess {
   readonly process: SimulatedProcess;

@@ -12,7 +12,7 @@ export interface ZookeeperServers {
   /** How long a follower serves without a leader, in milliseconds. */
   readonly syncMs: number;
   readonly hopMs: number;
-  readonly lagMs: number;
+  readonly lagMs: () => number;
   /** True time until which no server does anything. */
   readonly standsStillUntil: () => number;
   /** Called after each transaction that most servers agreed on. */

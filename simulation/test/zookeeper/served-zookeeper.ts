@@ -20,7 +20,7 @@ export class ServedZookeeper {
       tickMs,
       syncMs: tickMs,
       hopMs: 0,
-      lagMs: 0,
+      lagMs: () => 0,
       standsStillUntil: () => 0,
       agreed: () => {},
     });
