@@ -102,7 +102,9 @@ export class NetworkedZookeeper implements SimulatedStore {
       if (member === undefined) throw new Error(`there is no server ${host}`);
       return new SimulatedSocket({ process, link, random }, member);
     };
-    const servers = members.map(({ name }) => `${name}:2181`).join(',');
+    // Some clients know one server only.
+    const known = random.chance(0.25) ? [random.pick(members)] : members;
+    const servers = known.map(({ name }) => `${name}:2181`).join(',');
     return zookeeperBackend(servers, this.#options) as LockBackend;
   }
 

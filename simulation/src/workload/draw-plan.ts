@@ -37,6 +37,8 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
 const STRETCH_OF_ETCD = 4;
 const MOST_STRETCH_OF_AWAY = 10;
+/** Faults after which messages come together that were sent apart. */
+const LATE_MESSAGES: ReadonlySet<string> = new Set(['pause', 'partition', 'stand still']);
 /** A session of ZooKeeper lasts for up to 2 s. */
 const STRETCH_OF_ZOOKEEPER = 2;
 
@@ -103,7 +105,7 @@ function inSessions(plan: Plan): Plan {
   const longer = withLongerFaults(plan, STRETCH_OF_ZOOKEEPER);
   // A session hangs on what was heard last: a server loses the others right after its clients were away.
   const random = new SeededRandom(plan.seed).fork(9);
-  const [away] = longer.faults.filter(({ kind }) => kind === 'pause' || kind === 'partition');
+  const [away] = [...longer.faults, ...longer.storeFaults].filter(({ kind }) => LATE_MESSAGES.has(kind));
   const storeFaults = longer.storeFaults.map((fault) =>
     fault.kind === 'follower cut off' && away !== undefined && 'ms' in away && random.chance(0.7)
       ? { ...fault, at: Math.min(away.at + away.ms + random.next() * 50, longer.faultsEndAt) }

@@ -57,6 +57,26 @@ export const zookeeperThemes: readonly ((random: SeededRandom) => Theme)[] = [
       plan: { looksAtLeases: true },
     };
   },
+  // What clients sent apart comes together, and then the server of some loses the others.
+  () => ({
+    weight: 12,
+    backends: ['zookeeper'],
+    emphasis: {
+      ...PLAIN,
+      exclusive: 0.9,
+      together: 0,
+      clients: [2, 4],
+      operations: 8,
+      pauseMs: 100,
+      aborts: 0,
+      longHolds: 0.3,
+      ttlsMs: [1_000],
+    },
+    network: SOUND,
+    faultKinds: [],
+    storeFaultKinds: ['stand still', 'follower cut off'],
+    plan: { looksAtLeases: true },
+  }),
   // Requests are carried out, their answers are lost with the connection, and the session goes on by another server.
   (random) => {
     const own = random.fork(22);
