@@ -13,19 +13,12 @@ function errorsIn(file: string, ...changes: readonly Change[]): PlantedError[] {
 }
 
 export const inZookeeper: readonly PlantedError[] = [
-  ...errorsIn(
-    'session-validity',
-    [
-      'this.#reported + this.#timeoutMs * TRUSTED',
-      'Number.POSITIVE_INFINITY',
-      'a session counts on an answer of a server that has lost the leader since',
-    ],
-    [
-      'this.#validUntil = Math.min(\n      sentAt + this.#timeoutMs * PROVEN,\n      this.#reported + this.#timeoutMs * TRUSTED,\n    );',
-      'this.#validUntil = sentAt + 2 * this.#timeoutMs;',
-      'a session counts on more than its timeout',
-    ],
-  ),
+  ...errorsIn('session-validity', [
+    'this.#validUntil = Math.min(\n      sentAt + this.#timeoutMs * PROVEN,\n      this.#reported + this.#timeoutMs * TRUSTED,\n    );',
+    'this.#validUntil = sentAt + 2 * this.#timeoutMs;',
+    'a session counts on more than its timeout',
+    93,
+  ]),
   ...errorsIn(
     'zookeeper-session',
     [
@@ -33,22 +26,7 @@ export const inZookeeper: readonly PlantedError[] = [
       '',
       'a session that was not proven in time comes back to life',
     ],
-    [
-      'const removed = await ifPresent(this.ask(() => this.port.remove(path).then(() => true)));\n    this.proven(sentAt);',
-      'const removed = await ifPresent(this.ask(() => this.port.remove(path).then(() => true)));\n    this.proven(this.now());',
-      'a session counts from an answer, not from its request',
-    ],
-    [
-      'if (!this.connected) return Promise.reject(notConnected());',
-      '',
-      'a request without a connection is sent after the next one',
-    ],
-    [
-      "for (const contender of [...this.contenders.values()]) contender.lose('session-lost');",
-      '',
-      'holders are not told of the end of their session',
-    ],
-    ['if (this.connected) void this.#probe();', '', 'a session is proven by releases only'],
+    ['if (this.connected) void this.#probe();', '', 'a session is proven by releases only', 78],
     ['    this.watches.end();\n', '', 'waiters do not hear of the end of their session'],
     [
       'else this.end();\n      },',
@@ -62,11 +40,6 @@ export const inZookeeper: readonly PlantedError[] = [
       "this.#uncertain = hasCode(made.reason, 'CONNECTION_LOSS', 'SESSION_EXPIRED');",
       'this.#uncertain = false;',
       'a waiter enters the queue a second time behind an answer that was lost',
-    ],
-    [
-      'if (content?.owner !== this.#session.id) return false;',
-      'if (content === undefined) return false;',
-      'the node of a session that ends is adopted',
     ],
     [
       'const [, queue] = await Promise.all([this.#session.barrier(), this.#session.queue(this.parent)]);\n    const [found',
@@ -87,6 +60,7 @@ export const inZookeeper: readonly PlantedError[] = [
       '|| this.#uncertain || this.#maybeShared;',
       '|| this.#uncertain;',
       'the share of a downgrade without an answer stays after the release',
+      152,
     ],
     [
       'if (node !== undefined && holdsAlone(modeOf(node)) && this.granted && !isUnclear()) {',

@@ -89,12 +89,12 @@ export const programSteps: readonly Step[] = [
   browserStep,
   simulation(
     'simulation:short',
-    '2 000 schedules with faults in virtual time, and fresh ones for 7 s',
+    '2 500 schedules with faults in virtual time, and fresh ones for 8 s',
     SHORT,
   ),
   simulation(
     'simulation:long',
-    '9 000 schedules more, and fresh ones for 19 s, whose seeds it prints',
+    '9 600 schedules more, and fresh ones for 21 s, whose seeds it prints',
     LONG,
     SHORT,
   ),
