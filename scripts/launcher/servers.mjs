@@ -44,7 +44,7 @@ const suites = /** @type {Record<string, ServerName[]>} */ ({
   'redlock-compat': ['redis'],
   redisson: ['redis'],
   // The simulated servers are compared with real ones.
-  simulation: ['etcd', 'redis'],
+  simulation: ['etcd', 'redis', 'zookeeper'],
   'test-servers': systemServers,
   upstash: ['redis'],
 });

@@ -179,6 +179,7 @@ export class Simulation {
       checks: this.#checks,
       cohortChecks: this.#cohortChecks,
       isClean: isClean(this.#plan),
+      isOfSession: this.#plan.backend === 'zookeeper',
       hasForcedEnds: hasForcedEnds(this.#plan),
       isShared: isShared(this.#plan),
       onlyStands: onlyStands(this.#plan),

@@ -2,6 +2,7 @@ import type { SourceChange } from '../src/process/source-change.ts';
 import type { BackendKind } from '../src/workload/plan.ts';
 import { errorsOfApplications } from './planted-errors-application.ts';
 import { errorsOfStalls } from './planted-errors-stalls.ts';
+import { inZookeeper } from './planted-errors-zookeeper.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -597,6 +598,7 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inMysql,
   ...inRecords,
   ...inEtcd,
+  ...inZookeeper,
   ...inTransfers,
   ...errorsOfStalls,
   ...errorsOfApplications,

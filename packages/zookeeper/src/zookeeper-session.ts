@@ -7,7 +7,7 @@ import {
   type NodeContent,
   ZooKeeperError,
 } from './client-port.ts';
-import { SessionValidity } from './session-validity.ts';
+import { REPORTED, SessionValidity } from './session-validity.ts';
 import { ZookeeperQueue } from './zookeeper-queue.ts';
 import { Watches } from './watches.ts';
 
@@ -17,6 +17,9 @@ const PROBE = '/locks-backend-probe';
 const SUSPICIOUS = 1 / 6;
 /** The most deletes in flight: the event loop must read answers between the deletes of thousands of holds that end together. */
 const DELETES_AT_ONCE = 256;
+
+/** A timer may fire so much too early. */
+const ROUNDING_MS = 2;
 
 /** An acquisition that holds or waits in a session, as far as the session deals with it. */
 export interface SessionMember {
@@ -112,7 +115,7 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
     if (this.#proven && this.now() >= this.#validity.validUntil) return this.end();
     if (this.#ended) return;
     this.#proven = true;
-    this.#validity.proven(sentAt);
+    this.#validity.proven(sentAt, this.now());
   }
 
   /** Makes later reads at least as new as this moment, whichever server answers. */
@@ -232,9 +235,13 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
 
   /** Sends one small write for all leases, every third of the session timeout and after a reconnect. */
   #heartbeat(): void {
-    clearTimeout(this.#heartbeatTimer);
-    this.#heartbeatTimer = setTimeout(() => this.#heartbeat(), this.timeoutMs / 3).unref();
+    this.#heartbeatIn(this.timeoutMs / 3);
     if (this.connected) void this.#probe();
+  }
+
+  #heartbeatIn(ms: number): void {
+    clearTimeout(this.#heartbeatTimer);
+    this.#heartbeatTimer = setTimeout(() => this.#heartbeat(), ms).unref();
   }
 
   async #probe(): Promise<void> {
@@ -247,6 +254,9 @@ export class ZookeeperSession<Member extends SessionMember = SessionMember> {
     const silent = setTimeout(() => setImmediate(tryNextServer), this.timeoutMs * SUSPICIOUS).unref();
     try {
       await this.barrier();
+      // A write that is sent sooner after a slow answer would not show that the session was reported.
+      if (this.now() - sentAt > this.timeoutMs * (1 / 3 - REPORTED) && !this.#ended)
+        this.#heartbeatIn(this.timeoutMs * REPORTED + ROUNDING_MS);
       for (const [acquisitionId, parent] of [...this.pendingDeletes]) {
         // The nodes may have been deleted meanwhile, and the acquisition may be in the queue again.
         const contender = this.contenders.get(acquisitionId);

@@ -8,7 +8,7 @@ const alertsFolder = join(root, 'packages/opentelemetry');
 
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
 type Extents = Readonly<
-  Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd', readonly [number, number]>
+  Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper', readonly [number, number]>
 >;
 
 const SHORT: Extents = {
@@ -18,6 +18,7 @@ const SHORT: Extents = {
   mysql: [250, 1],
   record: [150, 1],
   etcd: [150, 1],
+  zookeeper: [150, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
@@ -27,6 +28,7 @@ const LONG: Extents = {
   mysql: [750, 2],
   record: [550, 2],
   etcd: [550, 2],
+  zookeeper: [550, 2],
 };
 
 const buildSite = commandStep(
@@ -87,12 +89,12 @@ export const programSteps: readonly Step[] = [
   browserStep,
   simulation(
     'simulation:short',
-    '2 000 schedules with faults in virtual time, and fresh ones for 7 s',
+    '2 500 schedules with faults in virtual time, and fresh ones for 8 s',
     SHORT,
   ),
   simulation(
     'simulation:long',
-    '9 000 schedules more, and fresh ones for 19 s, whose seeds it prints',
+    '9 600 schedules more, and fresh ones for 21 s, whose seeds it prints',
     LONG,
     SHORT,
   ),
@@ -150,8 +152,8 @@ function simulation(name: string, about: string, extents: Extents, before?: Exte
       return [
         simulate(backend, '--seed', `${done + 1}`, '--schedules', `${schedules}`),
         simulate(backend, '--seconds', `${seconds}`),
-        // A quorum hands nothing over.
-        ...(backend === 'quorum'
+        // A quorum and a session hand nothing over.
+        ...(backend === 'quorum' || backend === 'zookeeper'
           ? []
           : [
               simulate(

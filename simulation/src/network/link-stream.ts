@@ -36,6 +36,7 @@ export class LinkStream {
   readonly #up: Way = { last: 0, isCut: false };
   readonly #down: Way = { last: 0, isCut: false };
   #isOpen = true;
+  #isHeard = true;
 
   /** @param broken - called in the process when it finds that the stream is broken */
   constructor(network: StreamNetwork, broken: () => void) {
@@ -63,11 +64,11 @@ export class LinkStream {
   /** @param rate - of the messages that are lost */
   push(rate: 'lostReplies' | 'lostPushes', what: () => string, receive: () => void): void {
     const { world, process, random } = this.#network;
-    if (!this.#isOpen || this.#down.isCut) return;
+    if (!this.#isOpen || !this.#isHeard || this.#down.isCut) return;
     if (this.#network.isBlocked('replies') || random.chance(this.#network.rates()[rate]))
       return this.#cut(this.#down, rate === 'lostPushes' ? 'lost push' : 'lost reply', what);
     process.deliver(this.#arrival(this.#down), () => {
-      if (!this.#isOpen) return;
+      if (!this.#isOpen || !this.#isHeard) return;
       world.note(process.name, () => `hears: ${what()}`);
       receive();
     });
@@ -80,6 +81,11 @@ export class LinkStream {
 
   close(): void {
     this.#isOpen = false;
+  }
+
+  /** The client hears nothing any more, and what it has sent arrives. */
+  finish(): void {
+    this.#isHeard = false;
   }
 
   get isOpen(): boolean {
@@ -107,7 +113,7 @@ export class LinkStream {
     this.#network.process.deliver(at, () => {
       if (!this.#isOpen) return;
       this.#isOpen = false;
-      this.#broken();
+      if (this.#isHeard) this.#broken();
     });
   }
 }

@@ -13,6 +13,7 @@ import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
+import type * as zookeeper from '@locks/zookeeper';
 import { build, type Plugin } from 'esbuild';
 import { LuaScripts } from '../redis/lua-scripts.ts';
 import type { BackendKind } from '../workload/plan.ts';
@@ -32,6 +33,7 @@ export interface LoadedLocks {
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly LockRules: typeof rules.LockRules;
+  readonly zookeeperBackend: typeof zookeeper.zookeeperBackend;
   readonly freshAcquisitionId: () => string;
   /** Of records and the rows of MySQL; it keeps random bytes too. */
   readonly freshVersion?: () => number;
@@ -56,6 +58,7 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
     export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
   etcd: `${CORE} export { etcdBackend } from '@locks/etcd';`,
+  zookeeper: `${CORE} export { zookeeperBackend } from '@locks/zookeeper';`,
 };
 const PARAMETERS = [
   'module',
@@ -192,6 +195,10 @@ async function bundle(entry: string, changes: readonly SourceChange[]): Promise<
     logLevel: 'silent',
     target: 'node24',
     external: ['mysql2', 'etcd3'],
+    // The client of ZooKeeper reads its messages' layout from beside it.
+    define: {
+      __dirname: JSON.stringify(join(packages, 'zookeeper/node_modules/node-zookeeper-client/lib/jute')),
+    },
     plugins: [sources(changes)],
   });
   return outputFiles[0]?.text ?? '';

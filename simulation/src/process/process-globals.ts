@@ -66,6 +66,8 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     mysql2: {},
     etcd3: {},
     'node:diagnostics_channel': { ...diagnostics, channel: channelIn(current) },
+    // The client of ZooKeeper runs as it is, over simulated sockets.
+    net: { connect: (server: { readonly host: string }) => current().connect(server) },
     'node:os': { hostname: () => current().name },
   };
 }

@@ -91,6 +91,8 @@ export class SimulatedProcess {
   isInTurn = false;
   /** Called before the process stands still. */
   onPause: () => void = () => {};
+  /** Opens a socket, where a client in the process does so itself. */
+  connect: (server: { readonly host: string }) => unknown = () => undefined;
   /** True time of the last moment at which the process stood still. */
   stalledUntil = Number.NEGATIVE_INFINITY;
 

@@ -33,11 +33,16 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   mysql: ['restart', 'failover', 'collisions', 'read-only'],
   record: ['restart', 'collisions', 'read-only'],
   etcd: ['restart', 'election', 'election', 'stand still', 'compaction', 'streams end'],
+  zookeeper: ['restart', 'election', 'election', 'stand still', 'follower cut off', 'follower cut off'],
 };
 
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
 const STRETCH_OF_ETCD = 4;
 const MOST_STRETCH_OF_AWAY = 10;
+/** Faults after which messages come together that were sent apart. */
+const LATE_MESSAGES: ReadonlySet<string> = new Set(['pause', 'partition', 'stand still']);
+/** A session of ZooKeeper lasts for up to 2 s. */
+const STRETCH_OF_ZOOKEEPER = 2;
 
 /**
  * Draws a run from a seed.
@@ -46,7 +51,8 @@ const MOST_STRETCH_OF_AWAY = 10;
  */
 export function drawPlan(backend: BackendKind, seed: number, handsOver = false): Plan {
   const plan = drawOwnPlan(backend, seed);
-  return handsOver ? withTransfers(plan, new SeededRandom(seed).fork(7)) : plan;
+  // A session is not handed over.
+  return handsOver && backend !== 'zookeeper' ? withTransfers(plan, new SeededRandom(seed).fork(7)) : plan;
 }
 
 /** The same run, in which exclusive leases are transferred at their end. */
@@ -78,25 +84,40 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const plan = withApplication(withStalls(drawAnyPlan(backend, seed)));
+  if (backend === 'zookeeper') return inSessions(plan);
   return backend === 'etcd' ? inSeconds(plan) : plan;
+}
+
+/** The same run where a ttl ends nothing: every lease is renewed, for its ttl, and released. */
+function inSessions(plan: Plan): Plan {
+  const kept = (operation: OperationPlan): OperationPlan => {
+    const { during, end } = operation;
+    const isForTtl = during !== 'extend' && !during.includes('shorte');
+    return {
+      ...operation,
+      renewal: 'auto',
+      during: isForTtl ? during : 'renew',
+      end: end === 'release twice' ? end : 'release',
+    };
+  };
+  const processes = plan.processes.map((process) => ({
+    ...process,
+    clients: process.clients.map((client) => ({ ...client, operations: client.operations.map(kept) })),
+  }));
+  const longer = withLongerFaults(plan, STRETCH_OF_ZOOKEEPER);
+  // A session hangs on what was heard last: a server loses the others right after its clients were away.
+  const random = new SeededRandom(plan.seed).fork(9);
+  const [away] = [...longer.faults, ...longer.storeFaults].filter(({ kind }) => LATE_MESSAGES.has(kind));
+  const storeFaults = longer.storeFaults.map((fault) =>
+    fault.kind === 'follower cut off' && away !== undefined && 'ms' in away && random.chance(0.7)
+      ? { ...fault, at: Math.min(away.at + away.ms + random.next() * 50, longer.faultsEndAt) }
+      : fault,
+  );
+  return { ...longer, processes, storeFaults };
 }
 
 /** The same run with leases of whole seconds, and with faults that last as long beside them. */
 function inSeconds(plan: Plan): Plan {
-  const random = new SeededRandom(plan.seed).fork(8);
-  const faultsEndAt = plan.faultsEndAt * STRETCH_OF_ETCD;
-  const longer = <T extends { readonly at: number; readonly kind: string }>(fault: T): T => {
-    const at = fault.at * STRETCH_OF_ETCD;
-    // Leases and heartbeats are in seconds too: no length comes again and again. Without a leader some wait for longer than a ttl.
-    const times = Object.entries(fault).filter(([name, value]) => /(^m|M)s$/.test(name) && isShort(value));
-    const stretched = times.map(([name, value]) => {
-      const ms = Number(value);
-      const isAway = name === 'downMs' || fault.kind === 'store away';
-      const stretch = 1 + random.next() * ((isAway ? MOST_STRETCH_OF_AWAY : STRETCH_OF_ETCD) - 1);
-      return [name, isAway ? Math.min(ms * stretch, faultsEndAt - at) : ms * stretch];
-    });
-    return { ...fault, ...Object.fromEntries(stretched), at };
-  };
   const processes = plan.processes.map((process) => ({
     ...process,
     clients: process.clients.map((client) => ({
@@ -104,9 +125,26 @@ function inSeconds(plan: Plan): Plan {
       operations: client.operations.map(ofSeconds),
     })),
   }));
+  return { ...withLongerFaults(plan, STRETCH_OF_ETCD), processes };
+}
+
+function withLongerFaults(plan: Plan, mostStretch: number): Plan {
+  const random = new SeededRandom(plan.seed).fork(8);
+  const faultsEndAt = plan.faultsEndAt * mostStretch;
+  const longer = <T extends { readonly at: number; readonly kind: string }>(fault: T): T => {
+    const at = fault.at * mostStretch;
+    // Leases and heartbeats are in seconds too: no length comes again and again. Without a leader some wait for longer than a ttl.
+    const times = Object.entries(fault).filter(([name, value]) => /(^m|M)s$/.test(name) && isShort(value));
+    const stretched = times.map(([name, value]) => {
+      const ms = Number(value);
+      const isAway = name === 'downMs' || fault.kind === 'store away';
+      const stretch = 1 + random.next() * ((isAway ? MOST_STRETCH_OF_AWAY : mostStretch) - 1);
+      return [name, isAway ? Math.min(ms * stretch, faultsEndAt - at) : ms * stretch];
+    });
+    return { ...fault, ...Object.fromEntries(stretched), at };
+  };
   return {
     ...plan,
-    processes,
     faults: plan.faults.map(longer),
     storeFaults: plan.storeFaults.map(longer),
     faultsEndAt,
@@ -186,9 +224,9 @@ function networkOf(theme: Theme | undefined, backend: BackendKind): Partial<Netw
   return backend === 'redis' ? { ...theme.network, ordered: true } : theme.network;
 }
 
-/** mysql2 sends nothing again: the adapter does. The simulated client of etcd sends again what failed. */
+/** mysql2 and the client of ZooKeeper send nothing again: the adapters do. The simulated client of etcd sends again what failed. */
 function sendsAgainItself(backend: BackendKind): boolean {
-  return backend === 'mysql' || backend === 'etcd';
+  return backend === 'mysql' || backend === 'etcd' || backend === 'zookeeper';
 }
 
 /** In a part of the runs the store itself has faults, in half of those of one kind. */
@@ -220,6 +258,7 @@ function drawStoreFaults(
       case 'election':
         return { at, kind, downMs, oldMs: random.pick([0, 20, 300, 2_000]) };
       case 'stand still':
+      case 'follower cut off':
         return { at, kind, ms: Math.min(random.pick([5, 100, 500, 1_500]), endAt - at) };
       case 'compaction':
         return { at, kind };
@@ -245,8 +284,8 @@ function drawResources(
   { permits, together }: Emphasis,
 ): ResourcePlan[] {
   return Array.from({ length: together > 0.2 ? 2 : random.pick([1, 1, 2]) }, (_, index) => {
-    // A quorum has no permits.
-    const hasPermits = backend !== 'quorum' && random.chance(permits);
+    // A quorum has no permits, nor has ZooKeeper.
+    const hasPermits = backend !== 'quorum' && backend !== 'zookeeper' && random.chance(permits);
     return { name: `r${index}`, permits: hasPermits ? random.between(1, 4) : undefined };
   });
 }
@@ -308,7 +347,7 @@ function drawNetwork(random: SeededRandom, backend: BackendKind, isTidy: boolean
   return {
     latencyMs: random.pick([0.05, 0.5, 3]),
     // A client of Redis has one connection for its commands; those of other stores have pools.
-    ordered: random.chance(0.5) || backend === 'redis',
+    ordered: random.chance(0.5) || backend === 'redis' || backend === 'zookeeper',
     slow: isSound ? 0 : rate(),
     slowMs: random.pick([20, 200, 1_500]),
     lostRequests: isSound ? 0 : rate(),

@@ -95,7 +95,7 @@ export class OperationChecks {
   delivered(lease: HeldLease): void {
     const { kind, ttlMs } = this.#plan;
     // The members of a set were granted one after the other.
-    if (!this.#isUndisturbed || kind === 'all') return;
+    if (!this.#isUndisturbed || this.#context.isOfSession || kind === 'all') return;
     if (lease.validForMs < ttlMs * (2 / 3 - MARGIN) - MARGIN_MS - this.#roundTripMs)
       this.#violated('§1.4', `got a lease with ${lease.validForMs} ms of ${ttlMs} left`);
   }
@@ -134,7 +134,8 @@ export class OperationChecks {
   /** What a lease says of itself after a hold that nothing disturbed (docs/spec.md §4.2, §4.3). */
   heldOn(lease: HeldLease): void {
     const { renewal, end, during, ttlMs, holdMs, kind } = this.#plan;
-    if (!this.#isUndisturbed || during !== 'nothing' || kind === 'all') return;
+    if (!this.#isUndisturbed || this.#context.isOfSession) return;
+    if (during !== 'nothing' || kind === 'all') return;
     const isManual = renewal === 'manual' || end === 'forget';
     if (isManual && holdMs > ttlMs + this.#roundTripMs + 20 && lease.validForMs > 0)
       this.#violated('§4.3', 'holds after its ttl, and nobody renewed its lease');

@@ -16,6 +16,8 @@ export interface OperationContext {
   readonly cohortChecks: CohortChecks | undefined;
   /** No fault happens in this run: what fails is a violation. */
   readonly isClean: boolean;
+  /** A lease lasts as long as a session, whatever its ttl. */
+  readonly isOfSession: boolean;
   /** Operators end holds, or take them. */
   readonly hasForcedEnds: boolean;
   /** Nothing fails but that processes stand still: nobody asks for the same twice. */

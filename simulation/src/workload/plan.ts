@@ -4,7 +4,7 @@ import type { RecordPlan } from '../record/record-plan.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record', 'etcd'] as const;
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record', 'etcd', 'zookeeper'] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
@@ -167,6 +167,8 @@ export type StoreFaultPlan = { readonly at: number } & (
   | { readonly kind: 'read-only'; readonly ms: number }
   /** Another leader: it gives each lease its whole ttl, and the one before answers keep-alives for a time from what it remembers. */
   | { readonly kind: 'election'; readonly downMs: number; readonly oldMs: number }
+  /** A follower hears nothing of the others: it answers reads, and reports no session. */
+  | { readonly kind: 'follower cut off'; readonly ms: number }
   /** The server is there, and does nothing: what comes is carried out afterwards. */
   | { readonly kind: 'stand still'; readonly ms: number }
   /** The history is compacted: watches cannot start in it any more. */
@@ -204,7 +206,7 @@ function isAnswering({ network, storeFaults, record }: Plan): boolean {
 
 /** Whether a process decides on what it has read, and steps of others in between make it try again. */
 export function triesAgain({ backend }: Plan): boolean {
-  return backend === 'mysql' || backend === 'record' || backend === 'etcd';
+  return backend === 'mysql' || backend === 'record' || backend === 'etcd' || backend === 'zookeeper';
 }
 
 /**

@@ -3,6 +3,7 @@ import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
 import type { Emphasis } from './emphasis.ts';
+import { zookeeperThemes } from './themes-zookeeper.ts';
 import { BACKEND_KINDS, type BackendKind, type FaultPlan, type Plan, type StoreFaultPlan } from './plan.ts';
 
 /** What a run is made of where it has a theme; the rest is drawn as in every run. */
@@ -564,6 +565,7 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       plan: { looksAtLeases: own.chance(0.5) },
     };
   },
+  ...zookeeperThemes,
   // A name is not used for so long that its record is deleted.
   () => ({
     backends: ['record'],

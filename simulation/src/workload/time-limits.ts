@@ -7,6 +7,8 @@ const PROGRESS_MS = 8_000;
 const RECORD_ANSWER_MS = 5_000;
 /** A stream of etcd that broke without a sign is found broken within this, twice over, in milliseconds. */
 const ETCD_MS = 2 * 13_000;
+/** A session of ZooKeeper that gets no answer ends within this: the longest one, and its handshakes, in milliseconds. */
+const SESSION_MS = 2 * 2_000 + 1_000;
 /** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
 const IDLE_MS = 100;
 
@@ -63,6 +65,7 @@ function idleOf(plan: Plan): number {
   const promptMs = 30 * network.latencyMs + IDLE_MS + (cohort?.withinMs ?? 0);
   // MySQL cannot call, nor can some stores of records: each process asks.
   // A server of etcd serves watches that start in the past ten times a second, and a lost stream is found at last by its ping.
+  if (backend === 'zookeeper') return promptMs + 100 + (network.lostPushes > 0 ? SESSION_MS : 0);
   if (backend === 'etcd') return promptMs + 300 + (network.lostPushes > 0 ? ETCD_MS : 0);
   if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * maxPollMs;
   if (network.lostPushes === 0) return promptMs;
