@@ -27,12 +27,19 @@ export class QueueCheck {
   readonly #isCombined: boolean;
   /** Whether an operator may end holds. */
   readonly #hasOperator: boolean;
+  /** Each process grants to its own waiters: neighbours whose turn has come enter in any order. */
+  readonly #servesItself: boolean;
 
-  constructor(world: World, resource: string, { isCombined = false, hasOperator = false } = {}) {
+  constructor(
+    world: World,
+    resource: string,
+    { isCombined = false, hasOperator = false, servesItself = false } = {},
+  ) {
     this.#world = world;
     this.#resource = resource;
     this.#isCombined = isCombined;
     this.#hasOperator = hasOperator;
+    this.#servesItself = servesItself;
   }
 
   /**
@@ -109,8 +116,12 @@ export class QueueCheck {
       );
     if (stolen || this.#placeless.delete(id)) return;
     const arrival = this.#arrivals.get(id) ?? Infinity;
+    const modes = holds.map((hold) => hold.mode);
     const passed = waiters.find(
-      (waiter) => !this.#placeless.has(waiter.id) && (this.#arrivals.get(waiter.id) ?? Infinity) < arrival,
+      (waiter) =>
+        !this.#placeless.has(waiter.id) &&
+        (this.#arrivals.get(waiter.id) ?? Infinity) < arrival &&
+        !(this.#servesItself && fitTogether(modes, waiter.mode)),
     );
     if (passed !== undefined)
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);

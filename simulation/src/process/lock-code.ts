@@ -13,15 +13,17 @@ import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
+import type * as sqlite from '@locks/sqlite';
 import { build, type Plugin } from 'esbuild';
 import { LuaScripts } from '../redis/lua-scripts.ts';
+import type { SqliteCode } from '../sqlite/sqlite-code.ts';
 import type { BackendKind } from '../workload/plan.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import { changed, loadedFile, type SourceChange } from './source-change.ts';
 
 /** Core, as one simulated process has loaded them. */
-export interface LoadedLocks {
+export interface LoadedLocks extends SqliteCode {
   readonly createLocks: typeof core.createLocks;
   readonly cohortBackend: typeof cohort.cohortBackend;
   readonly quorumBackend: typeof quorum.quorumBackend;
@@ -31,6 +33,7 @@ export interface LoadedLocks {
   readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
+  readonly sqliteBackend: typeof sqlite.sqliteBackend;
   readonly LockRules: typeof rules.LockRules;
   readonly freshAcquisitionId: () => string;
   /** Of records and the rows of MySQL; it keeps random bytes too. */
@@ -56,6 +59,10 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
     export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
   etcd: `${CORE} export { etcdBackend } from '@locks/etcd';`,
+  sqlite: `${CORE} export { sqliteBackend } from '@locks/sqlite';
+    export { loadSqlite } from '${packages}/sqlite/src/load-sqlite.ts';
+    export { machineClock } from '${packages}/sqlite/src/machine-clock.ts';
+    export { openLockFile } from '${packages}/sqlite/src/lock-file.ts';`,
 };
 const PARAMETERS = [
   'module',
@@ -72,6 +79,8 @@ const PARAMETERS = [
   'clearInterval',
   'setImmediate',
   'clearImmediate',
+  'queueMicrotask',
+  'crypto',
 ];
 
 /** Code that was evaluated, and the process for which it runs. */

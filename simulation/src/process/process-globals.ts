@@ -1,5 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { filesIn, sqliteOf } from '../sqlite/simulated-database.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -26,7 +27,28 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
   type SetInterval = SimulatedProcess['setInterval'];
   type SetImmediate = SimulatedProcess['setImmediate'];
   return {
-    process: { pid: 1, env: {}, versions: process.versions, emitWarning() {}, nextTick },
+    process: {
+      get pid() {
+        return current().pid;
+      },
+      get platform() {
+        return current().machine?.platform;
+      },
+      env: {},
+      versions: process.versions,
+      emitWarning() {},
+      nextTick,
+      hrtime: { bigint: () => current().machine?.hrtime(current()) },
+      kill: (pid: number) => current().machine?.signal(pid, current()),
+      getBuiltinModule: () => sqliteOf(current),
+    },
+    crypto: {
+      getRandomValues: (target: Uint32Array) => {
+        for (const index of target.keys()) target[index] = current().random.word();
+        return target;
+      },
+    },
+    queueMicrotask: (callback: () => void) => queueMicrotask(() => current().goOn(callback)),
     performance: { now: () => current().clock.monotonic() },
     Date: date,
     Math: math,
@@ -58,6 +80,7 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     // A pool or a client is given to the adapter: it makes none.
     mysql2: {},
     etcd3: {},
+    'node:fs': filesIn(current),
     'node:os': { hostname: () => current().name },
   };
 }

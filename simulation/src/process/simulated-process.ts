@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { ScheduledEvent } from '../kernel/event-queue.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
+import type { SimulatedMachine } from '../sqlite/simulated-machine.ts';
 import { ProcessClock } from './process-clock.ts';
 
 /** A timer of more than this is only set to keep a process alive. */
@@ -66,6 +67,14 @@ export class SimulatedProcess {
   #crashed = false;
   /** Called before the process stands still. */
   onPause: () => void = () => {};
+  /** Called before anything else that the process does when it goes on. */
+  onResume: () => void = () => {};
+  onCrash: () => void = () => {};
+  /** What it shares with other processes, where it uses files. */
+  machine: SimulatedMachine | undefined;
+  pid = 1;
+  /** True time until which the code of the last event computes. */
+  busyUntil = Number.NEGATIVE_INFINITY;
   /** True time of the last moment at which the process stood still. */
   stalledUntil = Number.NEGATIVE_INFINITY;
 
@@ -113,11 +122,20 @@ export class SimulatedProcess {
     this.#crashed = true;
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
+    this.machine?.ended(this);
+    this.onCrash();
   }
 
   /** Something of the outside reaches the process at this true time. */
   deliver(at: number, run: () => void): void {
     const event = this.world.schedule(at, () => this.#run('message', event, run));
+  }
+
+  /** What follows from what ran before: it waits where the process has stopped in the middle of that, or still computes. */
+  goOn(run: () => void): void {
+    const { now } = this.world;
+    if (this.#standsStill || now < this.busyUntil) this.deliver(this.busyUntil, run);
+    else if (!this.#crashed) run();
   }
 
   setTimeout(callback: (...values: never[]) => void, ms: number, ...values: never[]): SimulatedTimer {
@@ -154,7 +172,7 @@ export class SimulatedProcess {
 
   #arm(timer: SimulatedTimer, ms: number, run: () => void): void {
     const late = ms === 0 ? 0 : this.random.next() * this.#latenessMs;
-    const event = this.world.schedule(this.world.now + this.clock.trueTime(ms) + late, () => {
+    const event = this.world.schedule(this.world.now + this.clock.ahead + this.clock.trueTime(ms) + late, () => {
       timer.event = undefined;
       timer.held = event;
       this.#run('timer', event, run);
@@ -174,6 +192,7 @@ export class SimulatedProcess {
     if (world.now < this.#pausedUntil) return void world.schedule(this.#pausedUntil, () => this.#resume());
     world.note(this.name, () => 'goes on');
     this.#standsStill = false;
+    this.onResume();
     // Node's event loop may come back in either phase: due timers first, or what the sockets have.
     const first = this.random.chance(0.5) ? 'timer' : 'message';
     const held = this.#held.splice(0);

@@ -8,6 +8,7 @@ import { NetworkedMysql } from './networked-mysql.ts';
 import { NetworkedRecord } from './networked-record.ts';
 import { NetworkedRedis } from './networked-redis.ts';
 import { NetworkedRules } from './networked-rules.ts';
+import { NetworkedSqlite } from './networked-sqlite.ts';
 import { RulesStore } from './rules-store.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
@@ -17,6 +18,7 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   if (plan.backend === 'mysql')
     return plan.storeDrifts.map((drift) => new NetworkedMysql(world, plan, drift));
   if (plan.backend === 'etcd') return plan.storeDrifts.map((drift) => new NetworkedEtcd(world, plan, drift));
+  if (plan.backend === 'sqlite') return [new NetworkedSqlite(world, plan)];
   const { record } = plan;
   if (record !== undefined)
     return plan.storeDrifts.map((drift) => new NetworkedRecord(world, plan, record, drift));

@@ -3,13 +3,17 @@ import type { LockBackend } from '@locks/core/backend';
 import type { Link, StoreNode } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
-import type { StoreFaultPlan } from '../workload/plan.ts';
+import type { FaultPlan, StoreFaultPlan } from '../workload/plan.ts';
 
 /** A store outside of all processes, as a run uses it. */
 export interface SimulatedStore extends StoreNode {
   goAway(ms: number): void;
   /** Something happens to the store itself. Returns whether it lost data that somebody may count on. */
   suffer?(fault: StoreFaultPlan): boolean;
+  /** Interrupts a process in its next transaction. */
+  interrupt?(process: SimulatedProcess, fault: Extract<FaultPlan, { kind: 'in a transaction' }>): void;
+  /** The run is over. */
+  close?(): void;
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;

@@ -13,6 +13,7 @@ import type {
   ResourcePlan,
   StoreFaultPlan,
 } from './plan.ts';
+import { onOneMachine } from './on-one-machine.ts';
 import { drawTheme, type Theme } from './themes.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
@@ -31,6 +32,7 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   mysql: ['restart', 'failover', 'collisions', 'read-only'],
   record: ['restart', 'collisions', 'read-only'],
   etcd: ['restart', 'election', 'election', 'stand still', 'compaction', 'streams end'],
+  sqlite: ['read-only', 'full'],
 };
 
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
@@ -76,6 +78,7 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const plan = drawAnyPlan(backend, seed);
+  if (backend === 'sqlite') return onOneMachine(plan);
   return backend === 'etcd' ? inSeconds(plan) : plan;
 }
 
@@ -212,6 +215,7 @@ function drawStoreFaults(
         return { at, kind, downMs };
       case 'collisions':
       case 'read-only':
+      case 'full':
         return { at, kind, ms: Math.min(random.pick([20, 300]), endAt - at) };
       case 'slot migration':
         return { at, kind, ms: Math.min(random.pick([50, 300, 1_000, 2_000]), endAt - at) };
@@ -351,6 +355,8 @@ function drawFaults(
         return { at, process, kind, drainMs: random.pick([0, 0, 100, 1_000]) };
       case 'partition':
         return { at, process, kind, store, direction: random.pick(['requests', 'replies', 'both']), ms };
+      case 'in a transaction':
+        throw new Error('drawn in place of other faults');
       default:
         return kind satisfies never;
     }

@@ -50,14 +50,14 @@ export class OperationChecks {
 
   /** A wait failed: within its time, and not long before (docs/spec.md §7.5). */
   waitFailed(waitedMs: number, error: unknown): void {
-    const { process, isClosing } = this.#context;
+    const { process, isClosing, failsForGood } = this.#context;
     const { waitMs } = this.#plan;
     const { code } = error as { readonly code?: string };
     if (!this.#isPlain || this.#hasJumped) return;
     if (code === 'LOCK_TIMEOUT' && waitedMs < waitMs - EARLY_MS)
       process.world.violated('§7.5', `${this.#by.label} gave up after ${waitedMs} ms, of ${waitMs} ms`);
     // What fails passes here, always: it is tried again while there is time (docs/spec.md §13.2).
-    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing())
+    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing() && !failsForGood)
       process.world.violated(
         '§13.2',
         `${this.#by.label} failed after ${waitedMs} ms, of ${waitMs} ms: ${String(error)}`,
@@ -177,7 +177,7 @@ export class OperationChecks {
       return;
     const tookMs = process.clock.monotonic() - startedAt;
     const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
-    const isEarly = hasFailed && tookMs < mostMs - LAST_PAUSE_MS;
+    const isEarly = hasFailed && tookMs < mostMs - LAST_PAUSE_MS && !this.#context.failsForGood;
     if (isEarly || tookMs > mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs)
       this.#violated('§2.5', `released its lease, which lasted ${leftMs} ms, for ${tookMs} ms`);
   }

@@ -1,9 +1,10 @@
 import type { NetworkOptions } from '../network/link.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
+import type { Interruption } from '../sqlite/process-files.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record', 'etcd'] as const;
+export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record', 'etcd', 'sqlite'] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
@@ -30,6 +31,8 @@ export interface Plan {
   readonly maxPollMs: number;
   /** What a store of records is like; `undefined` of the others. */
   readonly record: RecordPlan | undefined;
+  /** What the machine of a file of SQLite is like; `undefined` of the other stores. */
+  readonly sqlite?: SqlitePlan;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */
   readonly cohort: CohortPlan | undefined;
   /** The part of the scripts that the server of Redis knows from before. */
@@ -38,6 +41,14 @@ export interface Plan {
   readonly refines: boolean;
   /** After each event everybody who believes to hold is looked for in the stores; to look at a lease reports its end. */
   readonly looksAtLeases: boolean;
+}
+
+export interface SqlitePlan {
+  readonly platform: 'linux' | 'win32';
+  /** The file has rows from before the machine was started. */
+  readonly hasEarlierBoot: boolean;
+  /** How long a poll of each process takes, in milliseconds. */
+  readonly slowPollsMs: readonly number[];
 }
 
 /** How processes pass their leases on to their own waiters. */
@@ -125,6 +136,8 @@ export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'crash'; readonly isNoticed: boolean }
   | { readonly kind: 'wall clock'; readonly ms: number }
   | { readonly kind: 'close'; readonly drainMs: number }
+  /** It stands still in its next transaction, or is killed there. */
+  | ({ readonly kind: 'in a transaction' } & Interruption)
   | { readonly kind: 'reset'; readonly store: number }
   | { readonly kind: 'store away'; readonly store: number; readonly ms: number }
   | {
@@ -148,6 +161,8 @@ export type StoreFaultPlan = { readonly at: number } & (
   /** Statements collide with others: the server undoes half of those that write, and says so. */
   | { readonly kind: 'collisions'; readonly ms: number }
   | { readonly kind: 'read-only'; readonly ms: number }
+  /** The disk is full. */
+  | { readonly kind: 'full'; readonly ms: number }
   /** Another leader: it gives each lease its whole ttl, and the one before answers keep-alives for a time from what it remembers. */
   | { readonly kind: 'election'; readonly downMs: number; readonly oldMs: number }
   /** The server is there, and does nothing: what comes is carried out afterwards. */

@@ -1,0 +1,99 @@
+import type { PlantedError } from './planted-errors.ts';
+
+type Change = readonly [from: string, to: string, what: string, seed?: number];
+
+function errorsIn(file: string, ...changes: readonly Change[]): PlantedError[] {
+  return changes.map(([from, to, what, seed = 1]) => ({
+    backend: 'sqlite',
+    what,
+    seed,
+    change: { file: `sqlite/src/${file}.ts`, from, to },
+  }));
+}
+
+/** One for each thing that `@locks/sqlite` does for a promise. */
+export const sqliteErrors: readonly PlantedError[] = [
+  ...errorsIn(
+    'generated/sql',
+    ['AND expires_at > ?3 AND token = CAST(?5', 'AND token = CAST(?5', 'a stolen hold is renewed'],
+    ['SET expires_at = ?3 + ?4, ttl', 'SET expires_at = ?3 + ?4 / 2, ttl', 'a renewal lasts for half of its ttl'],
+    ['?7, ?7 + ?8, ?8, ?9);', '?7, ?7 + ?8 / 2, ?8, ?9);', 'a lease is kept for half of its ttl'],
+    ['max(token + 1, ?1)', 'max(token, ?1)', 'a token is given again'],
+    ['max(token + 1, ?1)', '?1', 'tokens fall with the wall clock'],
+    ['sum(weight * (expires_at > ?2))', 'sum(expires_at > ?2)', 'a permit of several counts as one'],
+    ['ORDER BY ticket LIMIT 1', 'ORDER BY ticket DESC LIMIT 1', 'whoever came last is next'],
+    [
+      'SELECT client FROM clients WHERE alive_until <= ?1)',
+      'SELECT client FROM clients WHERE alive_until <= ?1 + 1600000)',
+      'the waiters of living processes are passed over',
+    ],
+    ['WHERE client = ?1 AND alive_until > ?3', 'WHERE client = ?1', 'a process that was silent for long keeps its places'],
+  ),
+  ...errorsIn(
+    'sqlite-holds',
+    ['tokenOf(minted), countedFrom }', 'tokenOf(minted), countedFrom: call.now() }', 'a lease counts from its answer'],
+    ["row.live && mode.kind !== 'permit'", 'row.live', 'permits that are held are not counted'],
+  ),
+  ...errorsIn(
+    'steps',
+    ['if (steals) this.holds.steal(', 'if (false) this.holds.steal(', 'a steal leaves the hold that it ends'],
+    ['if (nobodyWaits && capacity.take(mode))', 'if (capacity.take(mode))', 'a newcomer overtakes the queue'],
+    ['if (living !== undefined && areInConflict(living, mode) &&', 'if (false &&', 'a lock is granted beside permits'],
+    ['    this.queue.dequeue(acquisitionId);\n  }\n\n  resize', '  }\n\n  resize', 'whoever gave up stays in the queue'],
+    ['this.holds.drop(nameBytes(resource), acquisitionId);', '', 'what was granted to whoever gave up stays'],
+    [
+      'if (isFreed || grants.length === 0) for (const row of others) this.queue.wake(row);',
+      '',
+      'the next process is not woken',
+    ],
+  ),
+  ...errorsIn(
+    'sqlite-backend',
+    ['this.#transactions.close((steps) => steps.queue.leave());', 'this.#transactions.close(() => {});', 'a process that closes stays in the queue'],
+    [
+      'grants: this.#waiters.serve(steps, resource, true) }',
+      'grants: [] as Grant[] }',
+      'a step that frees a lock serves nobody',
+    ],
+  ),
+  ...errorsIn(
+    'polling-waiters',
+    ['    this.#wakeFile.close();', '', 'a process that closes leaves its wake file'],
+    ['if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);', '', 'a process that waits sends no heartbeat'],
+    [
+      'if (gone.has(id) && this.#waiters.get(id) === undefined) steps.queue.dequeue(id);',
+      '{}',
+      'an entry that nobody waits for stays',
+    ],
+    ['if (!inFile.has(request.acquisitionId)) wait.end();', '', 'whoever was passed over is not told'],
+    [
+      'this.#waiters.pollWithin(\n      Math.max(MIN_POLL_MS, Math.ceil(this.#heartbeatAt + HEARTBEAT_EVERY_MS - after)),\n    );',
+      '',
+      'slow polls put off the heartbeat',
+    ],
+  ),
+  ...errorsIn('sqlite-client', [
+    "row.pid_space !== self.pidSpace || self.pidSpace === ''",
+    'false',
+    'a process of another container counts as ended',
+  ]),
+  ...errorsIn(
+    'machine-clock',
+    ['monotonicMicros() - offset }', 'monotonicMicros() }', 'containers have different clocks'],
+    ['monotonicMicros() - offset }', 'Date.now() * 1000 }', 'leases end by the wall clock'],
+  ),
+  ...errorsIn(
+    'lock-file',
+    ['if (boot !== clock.boot) {', 'if (boot === undefined) {', 'holds of an earlier boot stay'],
+    [
+      "return inTransaction(db, 'BEGIN', () => checkIdentity(db, path));",
+      'return checkIdentity(db, path);',
+      'a file that another process makes at the same time is refused',
+    ],
+  ),
+  ...errorsIn('transactions', [
+    'rollBack(() => statements.rollback.run());\n      throw error;',
+    'throw error;',
+    'a step that fails leaves its transaction open',
+  ]),
+];
