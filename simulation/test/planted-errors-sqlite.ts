@@ -21,13 +21,16 @@ export const sqliteErrors: readonly PlantedError[] = [
     ['max(token + 1, ?1)', 'max(token, ?1)', 'a token is given again'],
     ['max(token + 1, ?1)', '?1', 'tokens fall with the wall clock'],
     ['sum(weight * (expires_at > ?2))', 'sum(expires_at > ?2)', 'a permit of several counts as one'],
+    ['sum(expires_at > ?2) AS holders, sum(weight * (expires_at > ?2))', 'sum(?2 > 0) AS holders, sum(weight)', 'permits that ended are never free again'],
+    ['expires_at > ?2 AS live', '(expires_at > ?2 OR 1) AS live', 'a hold that ended is never over'],
+    ['UPDATE waiters SET permits = ?2', 'UPDATE waiters SET permits = coalesce(permits, ?2)', 'waiters keep the limit of before'],
     ['ORDER BY ticket LIMIT 1', 'ORDER BY ticket DESC LIMIT 1', 'whoever came last is next'],
     [
       'SELECT client FROM clients WHERE alive_until <= ?1)',
       'SELECT client FROM clients WHERE alive_until <= ?1 + 1600000)',
       'the waiters of living processes are passed over',
     ],
-    ['WHERE client = ?1 AND alive_until > ?3', 'WHERE client = ?1', 'a process that was silent for long keeps its places'],
+    ['AND alive_until > ?3;', 'AND (alive_until > ?3 OR 1);', 'a process that was silent for long keeps its places'],
   ),
   ...errorsIn(
     'sqlite-holds',
@@ -49,7 +52,6 @@ export const sqliteErrors: readonly PlantedError[] = [
   ),
   ...errorsIn(
     'sqlite-backend',
-    ['this.#transactions.close((steps) => steps.queue.leave());', 'this.#transactions.close(() => {});', 'a process that closes stays in the queue'],
     [
       'grants: this.#waiters.serve(steps, resource, true) }',
       'grants: [] as Grant[] }',
@@ -65,10 +67,9 @@ export const sqliteErrors: readonly PlantedError[] = [
       '{}',
       'an entry that nobody waits for stays',
     ],
-    ['if (!inFile.has(request.acquisitionId)) wait.end();', '', 'whoever was passed over is not told'],
     [
-      'this.#waiters.pollWithin(\n      Math.max(MIN_POLL_MS, Math.ceil(this.#heartbeatAt + HEARTBEAT_EVERY_MS - after)),\n    );',
-      '',
+      'if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);',
+      'if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS && now >= this.#pollFrom) this.#beat(now);',
       'slow polls put off the heartbeat',
     ],
   ),
@@ -84,6 +85,7 @@ export const sqliteErrors: readonly PlantedError[] = [
   ),
   ...errorsIn(
     'lock-file',
+    ['} else if (!clock.bootIsExact) {', '} else if (false) {', 'without a name of the boot holds of an earlier one stay'],
     ['if (boot !== clock.boot) {', 'if (boot === undefined) {', 'holds of an earlier boot stay'],
     [
       "return inTransaction(db, 'BEGIN', () => checkIdentity(db, path));",
@@ -92,8 +94,8 @@ export const sqliteErrors: readonly PlantedError[] = [
     ],
   ),
   ...errorsIn('transactions', [
-    'rollBack(() => statements.rollback.run());\n      throw error;',
-    'throw error;',
-    'a step that fails leaves its transaction open',
+    'afterCommit.push(operation.run(steps));',
+    'operation.run(steps)();\n        afterCommit.push(() => {});',
+    'a step is answered before it is committed',
   ]),
 ];

@@ -118,7 +118,6 @@ export class ProcessFiles {
     try {
       run();
     } catch (error) {
-      this.machine.world.countFault('busy');
       this.#spends(ASKS_MS);
       throw error;
     }

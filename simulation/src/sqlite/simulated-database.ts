@@ -25,11 +25,13 @@ export class SimulatedDatabase {
   }
 
   prepare(sql: string): Pick<StatementSync, 'run' | 'get' | 'all'> {
-    const statement = this.#real.prepare(sql);
+    // A run uses few of them.
+    let prepared: StatementSync | undefined;
+    const statement = (): StatementSync => (prepared ??= this.#real.prepare(sql));
     return {
-      run: (...values: Values) => this.#execute(sql, () => statement.run(...values)),
-      get: (...values: Values) => this.#execute(sql, () => statement.get(...values)),
-      all: (...values: Values) => this.#execute(sql, () => statement.all(...values)),
+      run: (...values: Values) => this.#execute(sql, () => statement().run(...values)),
+      get: (...values: Values) => this.#execute(sql, () => statement().get(...values)),
+      all: (...values: Values) => this.#execute(sql, () => statement().all(...values)),
     } as Pick<StatementSync, 'run' | 'get' | 'all'>;
   }
 

@@ -40,6 +40,8 @@ export class NetworkedSqlite implements SimulatedStore {
   readonly #hasOperator: boolean;
   /** Whether each process sees its own alone, and has a clock of its own, or the system does not tell. */
   readonly #containers: 'none' | 'each' | 'unknown';
+  /** Entries in the queue whose process was silent for too long. */
+  readonly #passedOver = new Set<string>();
   #views: ReadonlyMap<string, TableView> = new Map();
   #observer: DatabaseSync | undefined;
   #reader: TableReader | undefined;
@@ -199,6 +201,7 @@ export class NetworkedSqlite implements SimulatedStore {
     for (const { name } of this.#plan.resources) {
       const was = before.get(name) ?? NOTHING;
       const view = this.#views.get(name) ?? NOTHING;
+      this.#checkPassedOver(name, view);
       if (isSame(was, view)) continue;
       this.#world.note(this.name, () => `${name} ${this.#inWords(view)}`);
       this.#check(name, was, view, writer);
@@ -260,6 +263,21 @@ export class NetworkedSqlite implements SimulatedStore {
       const owner = this.#machine.processOf(pid);
       if (owner === undefined || owner === writer || owner.isCrashed || known.has(id)) continue;
       this.#world.violated('§7.1', `${label} waits for ${name}, and ${writer.name} took it out of the queue`);
+    }
+    const now = this.#machine.nowMicros();
+    for (const { pid, label, aliveUntil } of view.waiters)
+      if (this.#machine.processOf(pid)?.isCrashed === false && aliveUntil <= now)
+        this.#world.violated('§7.1', `${label} waits for ${name}, and its process counts as dead`);
+  }
+
+  /** What was granted meanwhile may be in conflict with whoever was passed over (docs/spec.md §15.7): that one queues again. */
+  #checkPassedOver(name: string, { waiters }: TableView): void {
+    const now = this.#machine.nowMicros();
+    for (const { id, since, label, aliveUntil } of waiters) {
+      const entry = `${id} ${since}`;
+      if (aliveUntil <= now) this.#passedOver.add(entry);
+      else if (this.#passedOver.has(entry))
+        this.#world.violated('§15.7', `${label} was passed over for ${name}, and has its place again`);
     }
   }
 
