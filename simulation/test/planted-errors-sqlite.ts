@@ -30,11 +30,11 @@ export const sqliteErrors: readonly PlantedError[] = [
       'SELECT client FROM clients WHERE alive_until <= ?1 + 1600000)',
       'the waiters of living processes are passed over',
     ],
-    ['AND alive_until > ?3;', 'AND (alive_until > ?3 OR 1);', 'a process that was silent for long keeps its places'],
+    ['client = ?1 AND alive_until > ?3;', 'client = ?1 AND (alive_until > ?3 OR 1);', 'a process that was silent for long keeps its places', 641],
   ),
   ...errorsIn(
     'sqlite-holds',
-    ['tokenOf(minted), countedFrom }', 'tokenOf(minted), countedFrom: call.now() }', 'a lease counts from its answer'],
+    ['tokenOf(minted), countedFrom }', 'tokenOf(minted), countedFrom: call.now() }', 'a lease counts from its answer', 187],
     ["row.live && mode.kind !== 'permit'", 'row.live', 'permits that are held are not counted'],
   ),
   ...errorsIn(
@@ -65,12 +65,12 @@ export const sqliteErrors: readonly PlantedError[] = [
     [
       'if (gone.has(id) && this.#waiters.get(id) === undefined) steps.queue.dequeue(id);',
       '{}',
-      'an entry that nobody waits for stays',
+      'an entry that nobody waits for stays', 111,
     ],
     [
       'if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS) this.#beat(now);',
       'if (now - this.#heartbeatAt >= HEARTBEAT_EVERY_MS && now >= this.#pollFrom) this.#beat(now);',
-      'slow polls put off the heartbeat',
+      'slow polls put off the heartbeat', 782,
     ],
   ),
   ...errorsIn('sqlite-client', [
@@ -85,7 +85,7 @@ export const sqliteErrors: readonly PlantedError[] = [
   ),
   ...errorsIn(
     'lock-file',
-    ['} else if (!clock.bootIsExact) {', '} else if (false) {', 'without a name of the boot holds of an earlier one stay'],
+    ['} else if (!clock.bootIsExact) {', '} else if (false) {', 'without a name of the boot holds of an earlier one stay', 126],
     ['if (boot !== clock.boot) {', 'if (boot === undefined) {', 'holds of an earlier boot stay'],
     [
       "return inTransaction(db, 'BEGIN', () => checkIdentity(db, path));",
@@ -96,6 +96,6 @@ export const sqliteErrors: readonly PlantedError[] = [
   ...errorsIn('transactions', [
     'afterCommit.push(operation.run(steps));',
     'operation.run(steps)();\n        afterCommit.push(() => {});',
-    'a step is answered before it is committed',
+    'a step is answered before it is committed', 143,
   ]),
 ];

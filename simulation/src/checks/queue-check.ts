@@ -27,7 +27,10 @@ export class QueueCheck {
   readonly #isCombined: boolean;
   /** Whether an operator may end holds. */
   readonly #hasOperator: boolean;
-  /** Each process grants to its own waiters: neighbours whose turn has come enter in any order. */
+  /**
+   * Each process grants to its own waiters: neighbours whose turn has come enter in any order. In one write with a grant it may queue those
+   * again that were passed over.
+   */
   readonly #servesItself: boolean;
 
   constructor(
@@ -76,7 +79,7 @@ export class QueueCheck {
   #findPlaceless(waiters: readonly WaiterRecord[]): void {
     for (const { id, since = 0 } of waiters) {
       const isBackAnew = since > (this.#since.get(id) ?? Infinity);
-      if (this.#holding.has(id) || (this.#hasOperator && isBackAnew)) this.#placeless.add(id);
+      if (this.#holding.has(id) || ((this.#hasOperator || this.#servesItself) && isBackAnew)) this.#placeless.add(id);
     }
     this.#since = new Map(waiters.map(({ id, since }) => [id, since]));
   }

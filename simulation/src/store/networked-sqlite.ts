@@ -264,19 +264,26 @@ export class NetworkedSqlite implements SimulatedStore {
       if (owner === undefined || owner === writer || owner.isCrashed || known.has(id)) continue;
       this.#world.violated('§7.1', `${label} waits for ${name}, and ${writer.name} took it out of the queue`);
     }
-    const now = this.#machine.nowMicros();
-    for (const { pid, label, aliveUntil } of view.waiters)
-      if (this.#machine.processOf(pid)?.isCrashed === false && aliveUntil <= now)
-        this.#world.violated('§7.1', `${label} waits for ${name}, and its process counts as dead`);
+    const since = new Map(was.waiters.map((waiter) => [waiter.id, waiter.since]));
+    for (const waiter of view.waiters)
+      if (!this.#hasOperator && waiter.since !== (since.get(waiter.id) ?? waiter.since))
+        this.#world.violated('§7.1', `${waiter.label} waits for ${name}, and has lost its place`);
   }
 
-  /** What was granted meanwhile may be in conflict with whoever was passed over (docs/spec.md §15.7): that one queues again. */
+  /**
+   * A process that waits is heard of, unless it was hindered (docs/spec.md §7.7). What was granted meanwhile may be in conflict with whoever was passed over (§15.7): that one
+   * queues again.
+   */
   #checkPassedOver(name: string, { waiters }: TableView): void {
     const now = this.#machine.nowMicros();
-    for (const { id, since, label, aliveUntil } of waiters) {
+    for (const { id, since, label, aliveUntil, pid } of waiters) {
       const entry = `${id} ${since}`;
-      if (aliveUntil <= now) this.#passedOver.add(entry);
-      else if (this.#passedOver.has(entry))
+      if (aliveUntil <= now) {
+        const isNew = !this.#passedOver.has(entry);
+        this.#passedOver.add(entry);
+        if (isNew && !this.#isHindered && this.#machine.processOf(pid)?.isCrashed === false)
+          this.#world.violated('§7.1', `${label} waits for ${name}, and its process counts as dead`);
+      } else if (this.#passedOver.has(entry))
         this.#world.violated('§15.7', `${label} was passed over for ${name}, and has its place again`);
     }
   }
