@@ -79,7 +79,8 @@ export class QueueCheck {
   #findPlaceless(waiters: readonly WaiterRecord[]): void {
     for (const { id, since = 0 } of waiters) {
       const isBackAnew = since > (this.#since.get(id) ?? Infinity);
-      if (this.#holding.has(id) || ((this.#hasOperator || this.#servesItself) && isBackAnew)) this.#placeless.add(id);
+      if (this.#holding.has(id) || ((this.#hasOperator || this.#servesItself) && isBackAnew))
+        this.#placeless.add(id);
     }
     this.#since = new Map(waiters.map(({ id, since }) => [id, since]));
   }

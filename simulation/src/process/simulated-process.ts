@@ -172,11 +172,14 @@ export class SimulatedProcess {
 
   #arm(timer: SimulatedTimer, ms: number, run: () => void): void {
     const late = ms === 0 ? 0 : this.random.next() * this.#latenessMs;
-    const event = this.world.schedule(this.world.now + this.clock.ahead + this.clock.trueTime(ms) + late, () => {
-      timer.event = undefined;
-      timer.held = event;
-      this.#run('timer', event, run);
-    });
+    const event = this.world.schedule(
+      this.world.now + this.clock.ahead + this.clock.trueTime(ms) + late,
+      () => {
+        timer.event = undefined;
+        timer.held = event;
+        this.#run('timer', event, run);
+      },
+    );
     timer.event = event;
   }
 

@@ -167,7 +167,10 @@ export class ProcessFiles {
     const { world } = this.machine;
     const { ms, kills } = interruption;
     world.countFault(kills ? 'kill in a transaction' : 'pause in a transaction');
-    world.note(this.process.name, () => `${kills ? 'is killed' : 'stands still'} ${inWords(point)}, ${ms} ms`);
+    world.note(
+      this.process.name,
+      () => `${kills ? 'is killed' : 'stands still'} ${inWords(point)}, ${ms} ms`,
+    );
     this.#standsStill(kills ? ms + 1 : ms);
     if (kills) world.schedule(world.now + ms, () => this.process.crash());
   }

@@ -116,7 +116,8 @@ export class NetworkedSqlite implements SimulatedStore {
     const open = () => loaded.openLockFile(loaded.loadSqlite(), options, loaded.machineClock());
     if (index === 0 && sqlite?.hasEarlierBoot) this.#bootedBefore(loaded);
     // Another process opens the file at the same time.
-    if (random.chance(0.3)) files.beforeStatement(random.between(1, OPENING_STATEMENTS), () => open().close());
+    if (random.chance(0.3))
+      files.beforeStatement(random.between(1, OPENING_STATEMENTS), () => open().close());
     return answersOf(loaded.sqliteBackend(LOCK_FILE, { maxPollMs }) as LockBackend, process);
   }
 
@@ -187,7 +188,7 @@ export class NetworkedSqlite implements SimulatedStore {
         .prepare("INSERT INTO holds VALUES (?, 'before', 0, 1, 1, 1, ?, ?, 1000, ?)")
         .run(resource, later, later + 1_000, EARLIER);
       file
-        .prepare("INSERT INTO waiters VALUES (?, 1, 7, ?, 0, 1, 1, ?, ?)")
+        .prepare('INSERT INTO waiters VALUES (?, 1, 7, ?, 0, 1, 1, ?, ?)')
         .run(resource, `after ${name}`, later, EARLIER);
     }
     file.prepare("INSERT INTO clients VALUES (7, ?, 7, 'before')").run(later + 2_000_000);
@@ -310,7 +311,9 @@ function isSame(was: TableView, is: TableView): boolean {
   return (
     was.waiters.length === is.waiters.length &&
     was.holds.length === is.holds.length &&
-    was.waiters.every(({ id, mode }, at) => is.waiters[at]?.id === id && isSameMode(mode, is.waiters[at].mode)) &&
+    was.waiters.every(
+      ({ id, mode }, at) => is.waiters[at]?.id === id && isSameMode(mode, is.waiters[at].mode),
+    ) &&
     was.holds.every(({ id, mode, until, token }, at) => {
       const hold = is.holds[at];
       return hold?.id === id && hold.until === until && hold.token === token && isSameMode(mode, hold.mode);

@@ -46,14 +46,21 @@ function twoProcesses(wakeUps = { lost: 0, late: 0, lateMs: 0, twice: 0 }) {
       database.exec(`INSERT INTO rows VALUES (${value})`);
       database.exec('COMMIT');
     };
-    const values = (): unknown[] => database.prepare('SELECT value FROM rows').all().map((row) => row['value']);
+    const values = (): unknown[] =>
+      database
+        .prepare('SELECT value FROM rows')
+        .all()
+        .map((row) => row['value']);
     return { process, database, insert, values };
   };
   const interrupt = ({ process }: Started, point: InterruptedAt, rest: Omit<Interruption, 'point'>): void =>
     machine.interrupt(process, { point, ...rest });
   const until = (at: number): Promise<void> => {
     world.schedule(at, () => {});
-    return world.run(() => world.now >= at, () => {});
+    return world.run(
+      () => world.now >= at,
+      () => {},
+    );
   };
   return { machine, committed, interrupt, until, one: start('one'), other: start('other') };
 }
