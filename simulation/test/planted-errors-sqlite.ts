@@ -1,8 +1,16 @@
-import type { PlantedError } from './planted-errors.ts';
+import type { SourceChange } from '../src/process/source-change.ts';
+
+/** As the other planted errors are. */
+interface SqliteError {
+  readonly backend: 'sqlite';
+  readonly what: string;
+  readonly seed: number;
+  readonly change: SourceChange;
+}
 
 type Change = readonly [from: string, to: string, what: string, seed?: number];
 
-function errorsIn(file: string, ...changes: readonly Change[]): PlantedError[] {
+function errorsIn(file: string, ...changes: readonly Change[]): SqliteError[] {
   return changes.map(([from, to, what, seed = 1]) => ({
     backend: 'sqlite',
     what,
@@ -12,7 +20,7 @@ function errorsIn(file: string, ...changes: readonly Change[]): PlantedError[] {
 }
 
 /** One for each thing that `@locks/sqlite` does for a promise. */
-export const sqliteErrors: readonly PlantedError[] = [
+export const sqliteErrors: readonly SqliteError[] = [
   ...errorsIn(
     'generated/sql',
     ['AND expires_at > ?3 AND token = CAST(?5', 'AND token = CAST(?5', 'a stolen hold is renewed'],

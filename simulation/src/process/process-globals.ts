@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
-import { filesIn, sqliteOf } from '../sqlite/simulated-database.ts';
+import { filesIn, sqliteIn } from './machine-modules.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -38,9 +38,9 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
       versions: process.versions,
       emitWarning() {},
       nextTick,
-      hrtime: { bigint: () => current().machine?.hrtime(current()) },
-      kill: (pid: number) => current().machine?.signal(pid, current()),
-      getBuiltinModule: () => sqliteOf(current),
+      hrtime: { bigint: () => current().machine?.hrtime() },
+      kill: (pid: number) => current().machine?.signal(pid),
+      getBuiltinModule: () => sqliteIn(current),
     },
     crypto: {
       getRandomValues: (target: Uint32Array) => {

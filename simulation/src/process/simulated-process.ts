@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer';
 import type { ScheduledEvent } from '../kernel/event-queue.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
-import type { SimulatedMachine } from '../sqlite/simulated-machine.ts';
 import { ProcessClock } from './process-clock.ts';
+import type { ProcessMachine } from './process-machine.ts';
 
 /** A timer of more than this is only set to keep a process alive. */
 const FOR_EVER_MS = 1e9;
@@ -71,7 +71,7 @@ export class SimulatedProcess {
   onResume: () => void = () => {};
   onCrash: () => void = () => {};
   /** What it shares with other processes, where it uses files. */
-  machine: SimulatedMachine | undefined;
+  machine: ProcessMachine | undefined;
   pid = 1;
   /** True time until which the code of the last event computes. */
   busyUntil = Number.NEGATIVE_INFINITY;
@@ -122,7 +122,7 @@ export class SimulatedProcess {
     this.#crashed = true;
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
-    this.machine?.ended(this);
+    this.machine?.ended();
     this.onCrash();
   }
 

@@ -1,21 +1,37 @@
 import { constants, statSync } from 'node:fs';
+import type { DatabaseSyncOptions } from 'node:sqlite';
+import type { SeededRandom } from '../kernel/seeded-random.ts';
+import type { World } from '../kernel/world.ts';
+import type { ProcessMachine } from '../process/process-machine.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import { LOCK_FILE, sqliteError, systemError } from './file-failures.ts';
-import type { SimulatedDatabase } from './simulated-database.ts';
-import type { SimulatedMachine } from './simulated-machine.ts';
+import { type InterruptedAt, type Interruption, inWords } from './interruption.ts';
+import { type ConnectionOwner, SimulatedDatabase } from './simulated-database.ts';
 
-/** What a process meets in its next transaction, or the next time it opens the file. */
-export interface Interruption {
-  readonly point: InterruptedAt;
-  /** It stands still for so long, in milliseconds. */
-  readonly ms: number;
-  /** Then it is killed. */
-  readonly kills: boolean;
+export interface Watch {
+  readonly path: string;
+  readonly tell: (event: 'change' | 'rename') => void;
 }
 
-/** `middle`: behind one of its statements. */
-export type InterruptedAt = (typeof INTERRUPTED_AT)[number];
-export const INTERRUPTED_AT = ['begun', 'middle', 'before commit', 'after commit'] as const;
+/** What the processes of a machine share. */
+export interface SharedMachine {
+  readonly world: World;
+  readonly random: SeededRandom;
+  readonly platform: 'linux' | 'win32';
+  readonly realPath: string;
+  /** Each with the process that made it. */
+  readonly wakeFiles: Map<string, SimulatedProcess>;
+  /** True times until which the disk takes no write. */
+  readonly readOnlyUntil: number;
+  readonly fullUntil: number;
+  /** A reading of the machine's clock, in microseconds, for one of the clocks of its processes. */
+  microsOf(monotonicMs: number): number;
+  filesOf(pid: number): ProcessFiles | undefined;
+  watch(watch: Watch): () => void;
+  wrote(path: string): void;
+  removed(path: string): void;
+  committed(process: SimulatedProcess): void;
+}
 
 export interface ProcessFilesOptions {
   readonly pidSpace: number | undefined;
@@ -37,9 +53,9 @@ const STATEMENTS_BEFORE_MIDDLE = 6;
 const ARMED_MS = 200;
 
 /** The files and the lock of one process. All of it goes back to the system at its end. */
-export class ProcessFiles {
+export class ProcessFiles implements ProcessMachine, ConnectionOwner {
   readonly process: SimulatedProcess;
-  readonly machine: SimulatedMachine;
+  readonly machine: SharedMachine;
   /** How far its monotonic clock is from the machine's, as in a time namespace. */
   readonly clockOffsetMicros: number;
   /** In which its pid means something; `undefined`: the system does not tell. */
@@ -60,7 +76,7 @@ export class ProcessFiles {
   /** A poll of this process takes so long, in milliseconds. */
   slowPollsMs = 0;
 
-  constructor(machine: SimulatedMachine, process: SimulatedProcess, options: ProcessFilesOptions) {
+  constructor(machine: SharedMachine, process: SimulatedProcess, options: ProcessFilesOptions) {
     this.machine = machine;
     this.process = process;
     this.pidSpace = options.pidSpace;
@@ -69,6 +85,35 @@ export class ProcessFiles {
     process.onResume = () => this.#goesOn();
   }
 
+  get platform(): 'linux' | 'win32' {
+    return this.machine.platform;
+  }
+
+  get realPath(): string {
+    return this.machine.realPath;
+  }
+
+  get isDiskFull(): boolean {
+    return this.machine.world.now < this.machine.fullUntil;
+  }
+
+  hrtime(): bigint {
+    const micros = this.machine.microsOf(this.process.clock.monotonic()) + this.clockOffsetMicros;
+    return BigInt(micros) * 1_000n;
+  }
+
+  /** Another container does not see it. */
+  signal(pid: number): true {
+    const found = this.machine.filesOf(pid);
+    if (found?.pidSpace === this.pidSpace && found?.process.isCrashed === false) return true;
+    throw systemError('ESRCH', 'kill');
+  }
+
+  openDatabase(options: DatabaseSyncOptions): SimulatedDatabase {
+    return new SimulatedDatabase(this, options);
+  }
+
+  /** At the next transaction of the process. */
   interruptNext(interruption: Interruption): void {
     const { world, random } = this.machine;
     this.#interruption = interruption;
@@ -84,7 +129,6 @@ export class ProcessFiles {
     this.#beforeStatement = work;
   }
 
-  /** A statement of any connection begins. */
   statement(): void {
     if (this.process.isCrashed) throw new Error('the process has ended');
     this.#statementsLeft -= 1;
@@ -105,12 +149,10 @@ export class ProcessFiles {
     this.#databases.delete(database);
   }
 
-  /** Whether this connection has the write lock. */
   writes(database: SimulatedDatabase): boolean {
     return this.#write?.database === database;
   }
 
-  /** `BEGIN IMMEDIATE`. */
   begin(database: SimulatedDatabase, run: () => void): void {
     this.#settle();
     if (this.machine.world.now < this.machine.readOnlyUntil)
@@ -125,7 +167,6 @@ export class ProcessFiles {
     this.#interruptedAt('begun');
   }
 
-  /** A statement in a write transaction. */
   stepped(): void {
     const write = this.#write;
     if (write === undefined) return;
@@ -138,7 +179,7 @@ export class ProcessFiles {
     this.#interruptedAt('before commit');
     this.#end(() => {
       run();
-      this.machine.options.committed(this.process);
+      this.machine.committed(this.process);
     });
     this.#interruptedAt('after commit');
   }
@@ -147,7 +188,6 @@ export class ProcessFiles {
     this.#end(run);
   }
 
-  /** A statement begins that no write transaction has. */
   reads(isPoll: boolean): void {
     this.#settle();
     if (isPoll && this.slowPollsMs > 0 && !this.process.isPaused) this.#standsStill(this.slowPollsMs);
@@ -282,24 +322,9 @@ export class ProcessFiles {
   };
 
   #stat(path: string, bigint = false): unknown {
-    if (path === LOCK_FILE) return statSync(this.machine.options.realPath, { bigint, throwIfNoEntry: false });
+    if (path === LOCK_FILE) return statSync(this.realPath, { bigint, throwIfNoEntry: false });
     const isFolder = path === '/';
     if (!isFolder && !this.machine.wakeFiles.has(path)) return undefined;
     return { isFile: () => !isFolder, isDirectory: () => isFolder, size: 1, nlink: 1 };
-  }
-}
-
-function inWords(point: InterruptedAt): string {
-  switch (point) {
-    case 'begun':
-      return 'at the beginning of a transaction';
-    case 'middle':
-      return 'in the middle of a transaction';
-    case 'before commit':
-      return 'before it commits';
-    case 'after commit':
-      return 'after it has committed';
-    default:
-      return point satisfies never;
   }
 }

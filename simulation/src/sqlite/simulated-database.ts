@@ -1,23 +1,41 @@
-import { constants } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncOptions, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { CurrentProcess } from '../process/process-globals.ts';
 import { sqliteError } from './file-failures.ts';
-import type { ProcessFiles } from './process-files.ts';
 
 const FULL = 13;
 const WRITES = /^(?:INSERT|UPDATE|DELETE|CREATE)/;
 
 type Values = SQLInputValue[];
 
-/** A connection of a simulated process: SQLite does the work, and the process may be interrupted at each statement. */
+/** The process that has a connection: it may be interrupted at each statement. */
+export interface ConnectionOwner {
+  /** Where SQLite keeps the file. */
+  readonly realPath: string;
+  readonly isDiskFull: boolean;
+  opens(connection: SimulatedDatabase): void;
+  closes(connection: SimulatedDatabase): void;
+  /** A statement of any connection begins. */
+  statement(): void;
+  /** A statement begins that no write transaction has. */
+  reads(isPoll: boolean): void;
+  /** Whether this connection has the write lock. */
+  writes(connection: SimulatedDatabase): boolean;
+  /** `BEGIN IMMEDIATE`. */
+  begin(connection: SimulatedDatabase, run: () => void): void;
+  /** A statement of a write transaction is over. */
+  stepped(): void;
+  commit(run: () => void): void;
+  rollback(run: () => void): void;
+}
+
+/** A connection of a simulated process: SQLite does the work. */
 export class SimulatedDatabase {
-  readonly #files: ProcessFiles;
+  readonly #owner: ConnectionOwner;
   readonly #real: DatabaseSync;
 
-  constructor(files: ProcessFiles, options: DatabaseSyncOptions) {
-    this.#files = files;
-    this.#real = new DatabaseSync(files.machine.options.realPath, options);
-    files.opens(this);
+  constructor(owner: ConnectionOwner, options: DatabaseSyncOptions) {
+    this.#owner = owner;
+    this.#real = new DatabaseSync(owner.realPath, options);
+    owner.opens(this);
   }
 
   exec(sql: string): void {
@@ -37,7 +55,7 @@ export class SimulatedDatabase {
 
   close(): void {
     if (!this.#real.isOpen) return;
-    this.#files.closes(this);
+    this.#owner.closes(this);
     this.#real.close();
   }
 
@@ -47,63 +65,29 @@ export class SimulatedDatabase {
   }
 
   #execute<T>(sql: string, run: () => T): T {
-    const files = this.#files;
-    files.statement();
+    const owner = this.#owner;
+    owner.statement();
     let result: T | undefined;
     const step = (): void => {
       result = run();
     };
-    if (sql === 'BEGIN IMMEDIATE') files.begin(this, step);
-    else if (!files.writes(this)) {
-      files.reads(sql === 'PRAGMA data_version');
+    if (sql === 'BEGIN IMMEDIATE') owner.begin(this, step);
+    else if (!owner.writes(this)) {
+      owner.reads(sql === 'PRAGMA data_version');
       step();
-    } else if (sql === 'COMMIT') files.commit(step);
-    else if (sql === 'ROLLBACK') files.rollback(step);
+    } else if (sql === 'COMMIT') owner.commit(step);
+    else if (sql === 'ROLLBACK') owner.rollback(step);
     else {
       this.#refuseIfFull(sql);
       step();
-      files.stepped();
+      owner.stepped();
     }
     return result as T;
   }
 
   /** What SQLite meets on a full disk undoes the transaction. */
   #refuseIfFull(sql: string): void {
-    const { world, fullUntil } = this.#files.machine;
-    if (world.now >= fullUntil || !WRITES.test(sql)) return;
+    if (!this.#owner.isDiskFull || !WRITES.test(sql)) return;
     throw sqliteError(FULL, 'database or disk is full');
   }
-}
-
-/** `node:sqlite` in the processes of one piece of code. */
-export function sqliteOf(current: CurrentProcess) {
-  return {
-    DatabaseSync: class {
-      constructor(_path: string, options: DatabaseSyncOptions) {
-        const process = current();
-        if (process.machine === undefined) throw new Error('a process without a machine has no files');
-        // biome-ignore lint/correctness/noConstructorReturn: the adapter calls a constructor
-        return new SimulatedDatabase(process.machine.filesOf(process), options);
-      }
-    },
-  };
-}
-
-type Files = ProcessFiles['fs'];
-
-const CALLS: readonly (keyof Files)[] = [
-  ...['accessSync', 'realpathSync', 'statSync', 'readFileSync', 'readlinkSync', 'openSync', 'writeSync'],
-  ...['closeSync', 'fchmodSync', 'fchownSync', 'rmSync', 'watch'],
-] as (keyof Files)[];
-
-/** `node:fs` in the processes of one piece of code. */
-export function filesIn(current: CurrentProcess): Readonly<Record<string, unknown>> {
-  const call =
-    <Name extends keyof Files>(name: Name) =>
-    (...given: unknown[]): unknown => {
-      const process = current();
-      if (process.machine === undefined) throw new Error('a process without a machine has no files');
-      return Reflect.apply(process.machine.filesOf(process).fs[name] as () => unknown, undefined, given);
-    };
-  return { constants, ...Object.fromEntries(CALLS.map((name) => [name, call(name)])) };
 }

@@ -1,8 +1,7 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
-import { systemError } from './file-failures.ts';
-import { type Interruption, ProcessFiles, type ProcessFilesOptions } from './process-files.ts';
+import { ProcessFiles, type ProcessFilesOptions, type SharedMachine, type Watch } from './process-files.ts';
 
 /** The machine was started so long before the run, in milliseconds. */
 const STARTED_BEFORE_MS = 3_600_000;
@@ -24,15 +23,10 @@ export interface MachineOptions {
   readonly committed: (process: SimulatedProcess) => void;
 }
 
-export interface Watch {
-  readonly path: string;
-  readonly tell: (event: 'change' | 'rename') => void;
-}
-
 /** One machine, and what its processes share there: a file of SQLite, the wake files, and the clock. */
-export class SimulatedMachine {
+export class SimulatedMachine implements SharedMachine {
   readonly world: World;
-  readonly options: MachineOptions;
+  readonly #options: MachineOptions;
   readonly random: SeededRandom;
   /** Each with the process that made it. */
   readonly wakeFiles = new Map<string, SimulatedProcess>();
@@ -45,23 +39,27 @@ export class SimulatedMachine {
   constructor(world: World, random: SeededRandom, options: MachineOptions) {
     this.world = world;
     this.random = random;
-    this.options = options;
+    this.#options = options;
   }
 
   get platform(): 'linux' | 'win32' {
-    return this.options.platform;
+    return this.#options.platform;
+  }
+
+  get realPath(): string {
+    return this.#options.realPath;
   }
 
   starts(process: SimulatedProcess, options: ProcessFilesOptions): ProcessFiles {
     const files = new ProcessFiles(this, process, options);
-    process.machine = this;
+    process.machine = files;
     process.pid = 100 + this.#processes.size;
     this.#processes.set(process.pid, files);
     return files;
   }
 
-  filesOf({ pid }: SimulatedProcess): ProcessFiles {
-    return this.#processes.get(pid) as ProcessFiles;
+  filesOf(pid: number): ProcessFiles | undefined {
+    return this.#processes.get(pid);
   }
 
   /** The process that has this pid, also after its end. */
@@ -72,35 +70,15 @@ export class SimulatedMachine {
   /** The clock of the machine, in microseconds: it stands still while the machine sleeps, where its system is Linux. */
   nowMicros(): number {
     const [files] = this.#processes.values();
-    return this.#microsOf(files?.process.clock.monotonic(0) ?? 0);
+    return this.microsOf(files?.process.clock.monotonic(0) ?? 0);
   }
 
-  /** As `process.hrtime.bigint()` gives it. */
-  hrtime({ pid, clock }: SimulatedProcess): bigint {
-    const offset = this.#processes.get(pid)?.clockOffsetMicros ?? 0;
-    return BigInt(this.#microsOf(clock.monotonic()) + offset) * 1_000n;
-  }
-
-  #microsOf(monotonicMs: number): number {
+  microsOf(monotonicMs: number): number {
     return Math.floor((STARTED_BEFORE_MS + monotonicMs) * 1_000);
   }
 
-  /** `process.kill(pid, 0)`: fails where no such process runs, as another container sees it. */
-  signal(pid: number, by: SimulatedProcess): true {
-    const found = this.#processes.get(pid);
-    const isSeen = found?.pidSpace === this.filesOf(by).pidSpace;
-    if (isSeen && found?.process.isCrashed === false) return true;
-    throw systemError('ESRCH', 'kill');
-  }
-
-  /** At the next transaction, or the next opening, of this process. */
-  interrupt(process: SimulatedProcess, interruption: Interruption): void {
-    this.filesOf(process).interruptNext(interruption);
-  }
-
-  /** The system gives back what the process had. */
-  ended(process: SimulatedProcess): void {
-    this.filesOf(process).ended();
+  committed(process: SimulatedProcess): void {
+    this.#options.committed(process);
   }
 
   /** The run is over. */
@@ -115,7 +93,7 @@ export class SimulatedMachine {
 
   /** A byte was written to a wake file. */
   wrote(path: string): void {
-    const { lost, late, lateMs, twice } = this.options.wakeUps();
+    const { lost, late, lateMs, twice } = this.#options.wakeUps();
     for (const watch of this.#watches) {
       if (watch.path !== path) continue;
       const delayMs = (): number => 0.05 + 0.2 * this.random.next();

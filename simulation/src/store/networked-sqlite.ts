@@ -97,7 +97,7 @@ export class NetworkedSqlite implements SimulatedStore {
   }
 
   interrupt(process: SimulatedProcess, fault: Extract<FaultPlan, { kind: 'in a transaction' }>): void {
-    this.#machine.interrupt(process, fault);
+    this.#machine.filesOf(process.pid)?.interruptNext(fault);
   }
 
   backendIn(process: SimulatedProcess, _: Link, loaded: LoadedLocks): LockBackend {

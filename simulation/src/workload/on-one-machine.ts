@@ -1,5 +1,5 @@
 import { SeededRandom } from '../kernel/seeded-random.ts';
-import { INTERRUPTED_AT } from '../sqlite/process-files.ts';
+import { INTERRUPTED_AT } from '../sqlite/interruption.ts';
 import type { FaultPlan, Plan, SqlitePlan } from './plan.ts';
 
 /** What random numbers are for. */
@@ -17,10 +17,14 @@ const MORE_INTERRUPTIONS = 3;
  */
 export function onOneMachine(plan: Plan): Plan {
   const random = new SeededRandom(plan.seed).fork(MACHINE);
-  const [{ drift = 0, wallOffset = 0 } = {}] = plan.processes;
+  const [first] = plan.processes;
   return {
     ...plan,
-    processes: plan.processes.map((process) => ({ ...process, drift, wallOffset })),
+    processes: plan.processes.map((process) => ({
+      ...process,
+      drift: first?.drift ?? 0,
+      wallOffset: first?.wallOffset ?? 0,
+    })),
     network: { ...plan.network, ...SOUND },
     faults: plan.faults.flatMap((fault) => onMachine(fault, plan, random)),
     sqlite: drawSqlitePlan(plan, random),

@@ -1,6 +1,6 @@
 import type { NetworkOptions } from '../network/link.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
-import type { Interruption } from '../sqlite/process-files.ts';
+import type { Interruption } from '../sqlite/interruption.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];

@@ -4,13 +4,13 @@ import { World } from '../../src/kernel/world.ts';
 import { SimulatedProcess } from '../../src/process/simulated-process.ts';
 import { runSchedules } from '../../src/run-schedules.ts';
 import { freshDatabasePath, removeDatabase } from '../../src/sqlite/database-folder.ts';
-import type { Interruption, InterruptedAt } from '../../src/sqlite/process-files.ts';
-import { SimulatedDatabase } from '../../src/sqlite/simulated-database.ts';
+import type { InterruptedAt, Interruption } from '../../src/sqlite/interruption.ts';
+import type { ProcessFiles } from '../../src/sqlite/process-files.ts';
 import { SimulatedMachine } from '../../src/sqlite/simulated-machine.ts';
 
 interface Started {
   readonly process: SimulatedProcess;
-  readonly database: SimulatedDatabase;
+  readonly files: ProcessFiles;
   insert(value: number): void;
   values(): unknown[];
 }
@@ -38,7 +38,7 @@ function twoProcesses(wakeUps = { lost: 0, late: 0, lateMs: 0, twice: 0 }) {
       timerLatenessMs: 0,
     });
     const files = machine.starts(process, { pidSpace: 1, clockOffsetMicros: 0, hasWatches: true });
-    const database = new SimulatedDatabase(files, { timeout: 0 });
+    const database = files.openDatabase({ timeout: 0 });
     database.exec('PRAGMA journal_mode = WAL');
     database.exec('CREATE TABLE IF NOT EXISTS rows (value INTEGER)');
     const insert = (value: number): void => {
@@ -51,10 +51,10 @@ function twoProcesses(wakeUps = { lost: 0, late: 0, lateMs: 0, twice: 0 }) {
         .prepare('SELECT value FROM rows')
         .all()
         .map((row) => row['value']);
-    return { process, database, insert, values };
+    return { process, files, insert, values };
   };
   const interrupt = ({ process }: Started, point: InterruptedAt, rest: Omit<Interruption, 'point'>): void =>
-    machine.interrupt(process, { point, ...rest });
+    machine.filesOf(process.pid)?.interruptNext({ point, ...rest });
   const until = (at: number): Promise<void> => {
     world.schedule(at, () => {});
     return world.run(
@@ -101,14 +101,14 @@ test('a process that is killed before its commit leaves nothing, and the file is
 });
 
 test('a process that is killed right behind its commit has written, and wakes nobody', async () => {
-  const { machine, one, other, interrupt, until } = twoProcesses();
-  const { fs } = machine.filesOf(other.process);
+  const { one, other, interrupt, until } = twoProcesses();
+  const { fs } = other.files;
   const woken: string[] = [];
   fs.openSync('/wake', 0o300);
   fs.watch('/wake', {}, (event) => woken.push(event));
   interrupt(one, 'after commit', { ms: 10, kills: true });
   one.insert(1);
-  const own = machine.filesOf(one.process).fs;
+  const own = one.files.fs;
   own.writeSync(own.openSync('/wake', 1));
   await until(100);
   expect(other.values()).toEqual([1]);
@@ -118,11 +118,11 @@ test('a process that is killed right behind its commit has written, and wakes no
 test('a wake-up comes soon, late, twice or never', async () => {
   const wakeUps = { lost: 0, late: 0, lateMs: 0, twice: 0 };
   const { machine, one, other, until } = twoProcesses(wakeUps);
-  const { fs } = machine.filesOf(other.process);
+  const { fs } = other.files;
   const woken: number[] = [];
   fs.openSync('/wake', 0o300);
   fs.watch('/wake', {}, () => woken.push(machine.world.now));
-  const own = machine.filesOf(one.process).fs;
+  const own = one.files.fs;
   const write = async (changes: Partial<typeof wakeUps>): Promise<number[]> => {
     Object.assign(wakeUps, { lost: 0, late: 0, lateMs: 0, twice: 0 }, changes);
     const from = machine.world.now;
