@@ -184,9 +184,11 @@ export function isSound(plan: Plan): boolean {
 }
 
 /** Whether every request is answered in time, and the store stays as it is. */
-function isAnswering({ network, storeFaults, record }: Plan): boolean {
+function isAnswering({ network, storeFaults, record, sqlite }: Plan): boolean {
   const { slow, lostRequests, lostReplies, resent } = network;
   const { stale = 0, failed = 0 } = record ?? {};
+  // A process stands still while it polls.
+  if (sqlite?.slowPollsMs.some((ms) => ms > 0)) return false;
   return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + stale + failed === 0;
 }
 
