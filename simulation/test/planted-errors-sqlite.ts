@@ -77,6 +77,12 @@ export const sqliteErrors: readonly SqliteError[] = [
       'a lock is granted beside permits',
     ],
     [
+      'capacityBeside(beside);',
+      'capacityBeside(live);',
+      'a steal overlooks who waits behind an exclusive hold',
+      2_003_864,
+    ],
+    [
       '    this.queue.dequeue(acquisitionId);\n  }\n\n  resize',
       '  }\n\n  resize',
       'whoever gave up stays in the queue',

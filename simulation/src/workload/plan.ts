@@ -184,12 +184,20 @@ export function isSound(plan: Plan): boolean {
 }
 
 /** Whether every request is answered in time, and the store stays as it is. */
-function isAnswering({ network, storeFaults, record, sqlite }: Plan): boolean {
+function isAnswering(plan: Plan): boolean {
+  const { network, storeFaults, record } = plan;
   const { slow, lostRequests, lostReplies, resent } = network;
   const { stale = 0, failed = 0 } = record ?? {};
-  // A process stands still while it polls.
-  if (sqlite?.slowPollsMs.some((ms) => ms > 0)) return false;
-  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + stale + failed === 0;
+  return (
+    !hasSlowPolls(plan) &&
+    storeFaults.length === 0 &&
+    slow + lostRequests + lostReplies + resent + stale + failed === 0
+  );
+}
+
+/** Whether a process stands still while it polls. */
+function hasSlowPolls({ sqlite }: Plan): boolean {
+  return sqlite?.slowPollsMs.some((ms) => ms > 0) === true;
 }
 
 /** Whether a process decides on what it has read, and steps of others in between make it try again. */
@@ -206,7 +214,7 @@ export function isUndoable(plan: Plan): boolean {
   const { slow, lostRequests, lostReplies, resent, ordered } = network;
   // Several requests are one step of MySQL or of a store of records, and of Redis where it does not know the script.
   if (triesAgain(plan) || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
-  const fails = faults.length + storeFaults.length + lostRequests + resent > 0;
+  const fails = faults.length + storeFaults.length + lostRequests + resent > 0 || hasSlowPolls(plan);
   return !fails && network.lostPushes === 0 && (lostReplies === 0 || (slow === 0 && ordered));
 }
 
