@@ -132,6 +132,7 @@ export class Simulation {
     process.off('unhandledRejection', unhandled);
     this.#code.runIsOver();
     if (world.violations.length === 0) this.#checkEnd();
+    for (const store of this.#stores) store.close?.();
     const { steps, faults, violations, expected, timeline = [] } = world;
     const { lateWrites } = this.#checks;
     const trace = this.#trace?.text ?? '';
@@ -170,6 +171,7 @@ export class Simulation {
       leavesGhosts: false,
     };
     process.onPause = () => this.#checks.standsStill(process);
+    process.onCrash = () => this.#checks.crashed(process);
     for (const link of links) link.onLateCopy = (what) => this.#lateCopy(what);
     const operations = plan.clients.flatMap((client) => client.operations);
     const context: OperationContext = {
@@ -186,6 +188,7 @@ export class Simulation {
       answersAtOnce: isSound(this.#plan) && this.#plan.faults.every(({ kind }) => kind === 'pause'),
       mayGrantLate:
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
+      failsForGood: this.#plan.sqlite !== undefined && this.#plan.storeFaults.length > 0,
       readsStale: (this.#plan.record?.stale ?? 0) > 0,
       releasesBeforeMs: (triesAgain(this.#plan) ? 200 : 0) + EACH_UNANSWERED_MS * operations.length,
       // A backend of records declares more than the default: the writes of others may be in the way.
@@ -377,14 +380,21 @@ export class Simulation {
       case 'application':
         return this.#useClient(running, fault.act, fault.ms);
       case 'sleep':
-        process.pause(fault.ms);
-        return process.clock.sleep(fault.ms);
+        for (const one of this.#onMachineOf(process)) {
+          one.pause(fault.ms);
+          // On Windows that clock goes on.
+          if (one.machine?.platform !== 'win32') one.clock.sleep(fault.ms);
+        }
+        return;
       case 'crash':
         process.crash();
         if (fault.isNoticed) for (const link of links) link.reset();
-        return this.#checks.crashed(process);
+        return;
       case 'wall clock':
-        return process.clock.jump(fault.ms);
+        for (const { clock } of this.#onMachineOf(process)) clock.jump(fault.ms);
+        return;
+      case 'in a transaction':
+        return this.#stores[0]?.interrupt?.(process, fault);
       case 'close':
         return process.deliver(this.#world.now, () => void this.#close(running, fault.drainMs));
       case 'reset':
@@ -405,6 +415,12 @@ export class Simulation {
     process.deliver(this.#world.now, () => {
       for (const store of this.#stores) store.useClient?.(process, act, ms);
     });
+  }
+
+  /** All processes of the machine; without files each has a machine of its own. */
+  #onMachineOf(process: SimulatedProcess): readonly SimulatedProcess[] {
+    if (process.machine === undefined) return [process];
+    return this.#processes.map((running) => running.process);
   }
 
   #storeFault(fault: StoreFaultPlan): void {

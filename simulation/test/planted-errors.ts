@@ -3,6 +3,7 @@ import type { BackendKind } from '../src/workload/plan.ts';
 import { errorsOfApplications } from './planted-errors-application.ts';
 import { errorsOfStalls } from './planted-errors-stalls.ts';
 import { inZookeeper } from './planted-errors-zookeeper.ts';
+import { sqliteErrors } from './planted-errors-sqlite.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -599,6 +600,7 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inRecords,
   ...inEtcd,
   ...inZookeeper,
+  ...sqliteErrors,
   ...inTransfers,
   ...errorsOfStalls,
   ...errorsOfApplications,

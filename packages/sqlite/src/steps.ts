@@ -120,10 +120,11 @@ export class Steps {
         ? { status: 'fits', mode, from: 'outside', hasExpired, steals: true }
         : { status: 'contended' };
     }
-    const capacity = capacityBeside(live);
+    // A steal ends those who hold, and no waits (docs/spec.md §17.2): beside an exclusive hold the queue would not be read.
+    const beside = request.steal ? undefined : live;
+    const capacity = capacityBeside(beside);
     const turns = this.queue.turns(resource, now, capacity);
-    // A steal ends those who hold (docs/spec.md §17.2).
-    const living = (request.steal ? undefined : live?.mode) ?? modeInQueue(turns);
+    const living = beside?.mode ?? modeInQueue(turns);
     // A request that waits is never refused: a resize may have given it another limit than it asked for.
     if (living !== undefined && areInConflict(living, mode) && !this.queue.waits(acquisitionId, now)) {
       return { status: 'conflict', with: living };

@@ -139,3 +139,15 @@ test('sets of many processes, in any order of their names, exclude each other an
   );
   await acquire(backend, request('a'));
 });
+
+test('a steal in a mode that those who wait exclude is refused, and ends no hold, also an exclusive one', async () => {
+  const { backend } = open();
+  const held = await take(backend, request('a'));
+  const waiter = await queue(backend, request('a'));
+  expect(await backend.attempt(steal(permit('a', 3)), false, call)).toEqual({
+    status: 'conflict',
+    with: { kind: 'exclusive' },
+  });
+  expect(await backend.release(held, call)).toBe('released');
+  await waiter.granted;
+});

@@ -8,7 +8,10 @@ const alertsFolder = join(root, 'packages/opentelemetry');
 
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
 type Extents = Readonly<
-  Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper', readonly [number, number]>
+  Record<
+    'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper' | 'sqlite',
+    readonly [number, number]
+  >
 >;
 
 const SHORT: Extents = {
@@ -19,6 +22,7 @@ const SHORT: Extents = {
   record: [150, 1],
   etcd: [150, 1],
   zookeeper: [150, 1],
+  sqlite: [200, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
@@ -29,6 +33,7 @@ const LONG: Extents = {
   record: [550, 2],
   etcd: [550, 2],
   zookeeper: [550, 2],
+  sqlite: [600, 2],
 };
 
 const buildSite = commandStep(

@@ -27,12 +27,22 @@ export class QueueCheck {
   readonly #isCombined: boolean;
   /** Whether an operator may end holds. */
   readonly #hasOperator: boolean;
+  /**
+   * Each process grants to its own waiters: neighbours whose turn has come enter in any order. In one write with a grant it may queue those
+   * again that were passed over.
+   */
+  readonly #servesItself: boolean;
 
-  constructor(world: World, resource: string, { isCombined = false, hasOperator = false } = {}) {
+  constructor(
+    world: World,
+    resource: string,
+    { isCombined = false, hasOperator = false, servesItself = false } = {},
+  ) {
     this.#world = world;
     this.#resource = resource;
     this.#isCombined = isCombined;
     this.#hasOperator = hasOperator;
+    this.#servesItself = servesItself;
   }
 
   /**
@@ -69,7 +79,8 @@ export class QueueCheck {
   #findPlaceless(waiters: readonly WaiterRecord[]): void {
     for (const { id, since = 0 } of waiters) {
       const isBackAnew = since > (this.#since.get(id) ?? Infinity);
-      if (this.#holding.has(id) || (this.#hasOperator && isBackAnew)) this.#placeless.add(id);
+      if (this.#holding.has(id) || ((this.#hasOperator || this.#servesItself) && isBackAnew))
+        this.#placeless.add(id);
     }
     this.#since = new Map(waiters.map(({ id, since }) => [id, since]));
   }
@@ -109,8 +120,12 @@ export class QueueCheck {
       );
     if (stolen || this.#placeless.delete(id)) return;
     const arrival = this.#arrivals.get(id) ?? Infinity;
+    const modes = holds.map((hold) => hold.mode);
     const passed = waiters.find(
-      (waiter) => !this.#placeless.has(waiter.id) && (this.#arrivals.get(waiter.id) ?? Infinity) < arrival,
+      (waiter) =>
+        !this.#placeless.has(waiter.id) &&
+        (this.#arrivals.get(waiter.id) ?? Infinity) < arrival &&
+        !(this.#servesItself && fitTogether(modes, waiter.mode)),
     );
     if (passed !== undefined)
       this.#world.violated('§7.1', `${label} got ${this.#resource} before ${passed.label}, who came earlier`);

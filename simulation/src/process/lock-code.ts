@@ -14,15 +14,17 @@ import type * as record from '@locks/record-protocol';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import type * as zookeeper from '@locks/zookeeper';
+import type * as sqlite from '@locks/sqlite';
 import { build, type Plugin } from 'esbuild';
 import { LuaScripts } from '../redis/lua-scripts.ts';
+import type { SqliteCode } from '../sqlite/sqlite-code.ts';
 import type { BackendKind } from '../workload/plan.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import { changed, loadedFile, type SourceChange } from './source-change.ts';
 
 /** Core, as one simulated process has loaded them. */
-export interface LoadedLocks {
+export interface LoadedLocks extends SqliteCode {
   readonly createLocks: typeof core.createLocks;
   readonly cohortBackend: typeof cohort.cohortBackend;
   readonly quorumBackend: typeof quorum.quorumBackend;
@@ -32,6 +34,7 @@ export interface LoadedLocks {
   readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
+  readonly sqliteBackend: typeof sqlite.sqliteBackend;
   readonly LockRules: typeof rules.LockRules;
   readonly zookeeperBackend: typeof zookeeper.zookeeperBackend;
   readonly freshAcquisitionId: () => string;
@@ -59,6 +62,10 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
   quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
   etcd: `${CORE} export { etcdBackend } from '@locks/etcd';`,
   zookeeper: `${CORE} export { zookeeperBackend } from '@locks/zookeeper';`,
+  sqlite: `${CORE} export { sqliteBackend } from '@locks/sqlite';
+    export { loadSqlite } from '${packages}/sqlite/src/load-sqlite.ts';
+    export { machineClock } from '${packages}/sqlite/src/machine-clock.ts';
+    export { openLockFile } from '${packages}/sqlite/src/lock-file.ts';`,
 };
 const PARAMETERS = [
   'module',
@@ -75,6 +82,8 @@ const PARAMETERS = [
   'clearInterval',
   'setImmediate',
   'clearImmediate',
+  'queueMicrotask',
+  'crypto',
 ];
 
 /** Code that was evaluated, and the process for which it runs. */

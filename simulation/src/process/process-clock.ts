@@ -8,6 +8,8 @@ export class ProcessClock {
   #wallOffset: number;
   #slept = 0;
   #sleepsUntil = 0;
+  /** How far the code that runs now is ahead of true time, in milliseconds: in the middle of it the process has stood still. */
+  ahead = 0;
   /** Somebody has set the wall clock. */
   hasJumped = false;
 
@@ -20,8 +22,8 @@ export class ProcessClock {
   }
 
   /** Milliseconds since the process started, as `performance.now()` gives them. */
-  monotonic(): number {
-    return (this.#world.now - this.#startedAt) * (1 + this.#drift) - this.#slept;
+  monotonic(ahead = this.ahead): number {
+    return (this.#world.now + ahead - this.#startedAt) * (1 + this.#drift) - this.#slept;
   }
 
   /** Whole milliseconds since 1970, as `Date.now()` gives them. */

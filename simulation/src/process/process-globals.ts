@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import * as diagnostics from 'node:diagnostics_channel';
 import type { ProtocolMessage } from '../../../packages/history/src/trace-encoder.ts';
 import type { ProcessClock } from './process-clock.ts';
+import { filesIn, sqliteIn } from './machine-modules.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -33,7 +34,28 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
   type SetInterval = SimulatedProcess['setInterval'];
   type SetImmediate = SimulatedProcess['setImmediate'];
   return {
-    process: { pid: 1, env: {}, versions: process.versions, emitWarning() {}, nextTick },
+    process: {
+      get pid() {
+        return current().pid;
+      },
+      get platform() {
+        return current().machine?.platform;
+      },
+      env: {},
+      versions: process.versions,
+      emitWarning() {},
+      nextTick,
+      hrtime: { bigint: () => current().machine?.hrtime() },
+      kill: (pid: number) => current().machine?.signal(pid),
+      getBuiltinModule: () => sqliteIn(current),
+    },
+    crypto: {
+      getRandomValues: (target: Uint32Array) => {
+        for (const index of target.keys()) target[index] = current().random.word();
+        return target;
+      },
+    },
+    queueMicrotask: (callback: () => void) => queueMicrotask(() => current().goOn(callback)),
     performance: { now: () => clockOf(current()).monotonic() },
     Date: date,
     Math: math,
@@ -68,6 +90,7 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     'node:diagnostics_channel': { ...diagnostics, channel: channelIn(current) },
     // The client of ZooKeeper runs as it is, over simulated sockets.
     net: { connect: (server: { readonly host: string }) => current().connect(server) },
+    'node:fs': filesIn(current),
     'node:os': { hostname: () => current().name },
   };
 }

@@ -5,6 +5,7 @@ import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import { ProcessClock } from './process-clock.ts';
 import type { Stall, StallPlace } from './stall.ts';
+import type { ProcessMachine } from './process-machine.ts';
 
 /** So many microtasks of one event are looked at. */
 const MOST_MICROTASKS = 60;
@@ -93,6 +94,14 @@ export class SimulatedProcess {
   onPause: () => void = () => {};
   /** Opens a socket, where a client in the process does so itself. */
   connect: (server: { readonly host: string }) => unknown = () => undefined;
+  /** Called before anything else that the process does when it goes on. */
+  onResume: () => void = () => {};
+  onCrash: () => void = () => {};
+  /** What it shares with other processes, where it uses files. */
+  machine: ProcessMachine | undefined;
+  pid = 1;
+  /** True time until which the code of the last event computes. */
+  busyUntil = Number.NEGATIVE_INFINITY;
   /** True time of the last moment at which the process stood still. */
   stalledUntil = Number.NEGATIVE_INFINITY;
 
@@ -216,11 +225,20 @@ export class SimulatedProcess {
     this.#crashed = true;
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
+    this.machine?.ended();
+    this.onCrash();
   }
 
   /** Something of the outside reaches the process at this true time. */
   deliver(at: number, run: () => void): void {
     const event = this.world.schedule(at, () => this.#run('message', event, run));
+  }
+
+  /** What follows from what ran before: it waits where the process has stopped in the middle of that, or still computes. */
+  goOn(run: () => void): void {
+    const { now } = this.world;
+    if (this.#standsStill || now < this.busyUntil) this.deliver(this.busyUntil, run);
+    else if (!this.#crashed) run();
   }
 
   setTimeout(callback: (...values: never[]) => void, ms: number, ...values: never[]): SimulatedTimer {
@@ -260,11 +278,14 @@ export class SimulatedProcess {
 
   #arm(timer: SimulatedTimer, ms: number, run: () => void): void {
     const late = ms === 0 ? 0 : this.random.next() * this.#latenessMs;
-    const event = this.world.schedule(this.world.now + this.clock.trueTime(ms) + late, () => {
-      timer.event = undefined;
-      timer.held = event;
-      this.#run('timer', event, run);
-    });
+    const event = this.world.schedule(
+      this.world.now + this.clock.ahead + this.clock.trueTime(ms) + late,
+      () => {
+        timer.event = undefined;
+        timer.held = event;
+        this.#run('timer', event, run);
+      },
+    );
     timer.event = event;
   }
 
@@ -300,6 +321,7 @@ export class SimulatedProcess {
     this.#lateTurn = this.#caughtUp.length > 0 ? world.turn : -1;
     // The rest of the event in which it stood still comes before anything else.
     for (const goOn of this.#caughtUp.splice(0)) goOn();
+    this.onResume();
     // Node's event loop may come back in either phase: due timers first, or what the sockets have.
     const first = this.random.chance(0.5) ? 'timer' : 'message';
     const held = this.#held.splice(0);

@@ -9,6 +9,7 @@ import { NetworkedRecord } from './networked-record.ts';
 import { NetworkedRedis } from './networked-redis.ts';
 import { NetworkedZookeeper } from './networked-zookeeper.ts';
 import { NetworkedRules } from './networked-rules.ts';
+import { NetworkedSqlite } from './networked-sqlite.ts';
 import { RulesStore } from './rules-store.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 
@@ -20,6 +21,7 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   if (plan.backend === 'etcd') return plan.storeDrifts.map((drift) => new NetworkedEtcd(world, plan, drift));
   if (plan.backend === 'zookeeper')
     return plan.storeDrifts.map((drift) => new NetworkedZookeeper(world, plan, drift));
+  if (plan.backend === 'sqlite') return [new NetworkedSqlite(world, plan)];
   const { record } = plan;
   if (record !== undefined)
     return plan.storeDrifts.map((drift) => new NetworkedRecord(world, plan, record, drift));

@@ -3,7 +3,7 @@ import type { LockBackend } from '@locks/core/backend';
 import type { Link, StoreNode } from '../network/link.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
-import type { ApplicationAct, StoreFaultPlan } from '../workload/plan.ts';
+import type { ApplicationAct, FaultPlan, StoreFaultPlan } from '../workload/plan.ts';
 
 /** A store outside of all processes, as a run uses it. */
 export interface SimulatedStore extends StoreNode {
@@ -14,6 +14,10 @@ export interface SimulatedStore extends StoreNode {
   useClient?(process: SimulatedProcess, act: ApplicationAct, ms: number): void;
   /** From here on applications leave the clients of their locks alone. */
   heal?(): void;
+  /** Interrupts a process in its next transaction. */
+  interrupt?(process: SimulatedProcess, fault: Extract<FaultPlan, { kind: 'in a transaction' }>): void;
+  /** The run is over. */
+  close?(): void;
   /** The backend by which a process uses the store. */
   backendIn(process: SimulatedProcess, link: Link, loaded: LoadedLocks): LockBackend;
   isEmpty(): boolean;

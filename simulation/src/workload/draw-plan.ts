@@ -13,6 +13,7 @@ import type {
   ResourcePlan,
   StoreFaultPlan,
 } from './plan.ts';
+import { onOneMachine } from './on-one-machine.ts';
 import { drawTheme, type Theme } from './themes.ts';
 import { withApplication } from './with-application.ts';
 import { withStalls } from './with-stalls.ts';
@@ -34,6 +35,7 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   record: ['restart', 'collisions', 'read-only'],
   etcd: ['restart', 'election', 'election', 'stand still', 'compaction', 'streams end'],
   zookeeper: ['restart', 'election', 'election', 'stand still', 'follower cut off', 'follower cut off'],
+  sqlite: ['read-only', 'full'],
 };
 
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
@@ -85,6 +87,7 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const plan = withApplication(withStalls(drawAnyPlan(backend, seed)));
   if (backend === 'zookeeper') return inSessions(plan);
+  if (backend === 'sqlite') return onOneMachine(plan);
   return backend === 'etcd' ? inSeconds(plan) : plan;
 }
 
@@ -252,6 +255,7 @@ function drawStoreFaults(
         return { at, kind, downMs };
       case 'collisions':
       case 'read-only':
+      case 'full':
         return { at, kind, ms: Math.min(random.pick([20, 300]), endAt - at) };
       case 'slot migration':
         return { at, kind, ms: Math.min(random.pick([50, 300, 1_000, 2_000]), endAt - at) };
@@ -395,6 +399,8 @@ function drawFaults(
         return { at, process, kind, drainMs: random.pick([0, 0, 100, 1_000]) };
       case 'partition':
         return { at, process, kind, store, direction: random.pick(['requests', 'replies', 'both']), ms };
+      case 'in a transaction':
+        throw new Error('drawn in place of other faults');
       default:
         return kind satisfies never;
     }

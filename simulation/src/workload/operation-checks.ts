@@ -52,14 +52,14 @@ export class OperationChecks {
 
   /** A wait failed: within its time, and not long before (docs/spec.md §7.5). */
   waitFailed(waitedMs: number, error: unknown): void {
-    const { process, isClosing, isShared } = this.#context;
+    const { process, isClosing, isShared, failsForGood } = this.#context;
     const { waitMs } = this.#plan;
     const { code } = error as { readonly code?: string };
     if (!this.#isPlain || this.#hasJumped) return;
     if (code === 'LOCK_TIMEOUT' && waitedMs < waitMs - EARLY_MS)
       process.world.violated('§7.5', `${this.#by.label} gave up after ${waitedMs} ms, of ${waitMs} ms`);
     // What fails passes here, always: it is tried again while there is time (docs/spec.md §13.2).
-    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing() && !isShared)
+    if (code === 'LOCK_BACKEND' && waitedMs < waitMs - RETRY_MS && !isClosing() && !isShared && !failsForGood)
       process.world.violated(
         '§13.2',
         `${this.#by.label} failed after ${waitedMs} ms, of ${waitMs} ms: ${String(error)}`,
@@ -184,7 +184,8 @@ export class OperationChecks {
     const stoodMs = process.stoodBeside(startedAtTrue);
     const tookMs = process.clock.monotonic() - startedAt;
     const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
-    const isEarly = hasFailed && !isShared && tookMs < mostMs - LAST_PAUSE_MS;
+    const isEarly =
+      hasFailed && !isShared && !this.#context.failsForGood && tookMs < mostMs - LAST_PAUSE_MS;
     const latestMs = mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs + MOST_STOOD * stoodMs;
     if (isEarly || tookMs > latestMs)
       this.#violated('§2.5', `released its lease, which lasted ${leftMs} ms, for ${tookMs} ms`);

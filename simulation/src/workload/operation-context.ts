@@ -36,6 +36,8 @@ export interface OperationContext {
    * the lease meanwhile, a renewal that was sent before takes it for lost.
    */
   readonly mayGrantLate: boolean;
+  /** The store may fail in a way that nobody tries again. */
+  readonly failsForGood: boolean;
   /** A read may give what was there before: a renewal that finds no hold takes it for ended. */
   readonly readsStale: boolean;
   /** The time for a release grows by this at most, with what its process has to write before it, in milliseconds. */

@@ -1,10 +1,20 @@
 import type { NetworkOptions } from '../network/link.ts';
 import type { Stall } from '../process/stall.ts';
 import type { RecordPlan } from '../record/record-plan.ts';
+import type { Interruption } from '../sqlite/interruption.ts';
 
 /** What the simulated processes lock with. */
 export type BackendKind = (typeof BACKEND_KINDS)[number];
-export const BACKEND_KINDS = ['rules', 'quorum', 'redis', 'mysql', 'record', 'etcd', 'zookeeper'] as const;
+export const BACKEND_KINDS = [
+  'rules',
+  'quorum',
+  'redis',
+  'mysql',
+  'record',
+  'etcd',
+  'zookeeper',
+  'sqlite',
+] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
@@ -31,6 +41,8 @@ export interface Plan {
   readonly maxPollMs: number;
   /** What a store of records is like; `undefined` of the others. */
   readonly record: RecordPlan | undefined;
+  /** What the machine of a file of SQLite is like; `undefined` of the other stores. */
+  readonly sqlite?: SqlitePlan;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */
   readonly cohort: CohortPlan | undefined;
   /** The part of the scripts that the server of Redis knows from before. */
@@ -39,6 +51,14 @@ export interface Plan {
   readonly refines: boolean;
   /** After each event everybody who believes to hold is looked for in the stores; to look at a lease reports its end. */
   readonly looksAtLeases: boolean;
+}
+
+export interface SqlitePlan {
+  readonly platform: 'linux' | 'win32';
+  /** The file has rows from before the machine was started. */
+  readonly hasEarlierBoot: boolean;
+  /** How long a poll of each process takes, in milliseconds. */
+  readonly slowPollsMs: readonly number[];
 }
 
 /** How processes pass their leases on to their own waiters. */
@@ -128,6 +148,8 @@ export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'crash'; readonly isNoticed: boolean }
   | { readonly kind: 'wall clock'; readonly ms: number }
   | { readonly kind: 'close'; readonly drainMs: number }
+  /** It stands still in its next transaction, or is killed there. */
+  | ({ readonly kind: 'in a transaction' } & Interruption)
   | { readonly kind: 'reset'; readonly store: number }
   | { readonly kind: 'store away'; readonly store: number; readonly ms: number }
   | {
@@ -165,6 +187,8 @@ export type StoreFaultPlan = { readonly at: number } & (
   /** Statements collide with others: the server undoes half of those that write, and says so. */
   | { readonly kind: 'collisions'; readonly ms: number }
   | { readonly kind: 'read-only'; readonly ms: number }
+  /** The disk is full. */
+  | { readonly kind: 'full'; readonly ms: number }
   /** Another leader: it gives each lease its whole ttl, and the one before answers keep-alives for a time from what it remembers. */
   | { readonly kind: 'election'; readonly downMs: number; readonly oldMs: number }
   /** A follower hears nothing of the others: it answers reads, and reports no session. */
@@ -198,10 +222,20 @@ export function isShared({ faults }: Plan): boolean {
 }
 
 /** Whether every request is answered in time, and the store stays as it is. */
-function isAnswering({ network, storeFaults, record }: Plan): boolean {
+function isAnswering(plan: Plan): boolean {
+  const { network, storeFaults, record } = plan;
   const { slow, lostRequests, lostReplies, resent } = network;
   const { stale = 0, failed = 0 } = record ?? {};
-  return storeFaults.length === 0 && slow + lostRequests + lostReplies + resent + stale + failed === 0;
+  return (
+    !hasSlowPolls(plan) &&
+    storeFaults.length === 0 &&
+    slow + lostRequests + lostReplies + resent + stale + failed === 0
+  );
+}
+
+/** Whether a process stands still while it polls. */
+function hasSlowPolls({ sqlite }: Plan): boolean {
+  return sqlite?.slowPollsMs.some((ms) => ms > 0) === true;
 }
 
 /** Whether a process decides on what it has read, and steps of others in between make it try again. */
@@ -218,7 +252,7 @@ export function isUndoable(plan: Plan): boolean {
   const { slow, lostRequests, lostReplies, resent, ordered } = network;
   // Several requests are one step of MySQL or of a store of records, and of Redis where it does not know the script.
   if (triesAgain(plan) || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
-  const fails = faults.length + storeFaults.length + lostRequests + resent > 0;
+  const fails = faults.length + storeFaults.length + lostRequests + resent > 0 || hasSlowPolls(plan);
   return !fails && network.lostPushes === 0 && (lostReplies === 0 || (slow === 0 && ordered));
 }
 

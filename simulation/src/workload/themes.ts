@@ -566,6 +566,69 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
     };
   },
   ...zookeeperThemes,
+  // Processes stand still in the middle of transactions, or are killed there, and leases are short.
+  (random) => {
+    const own = random.fork(10);
+    return {
+      weight: 4,
+      backends: ['sqlite'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: [],
+        together: own.pick([0.1, 0.4]),
+        exclusive: 0.8,
+        clients: [1, 3],
+        operations: 6,
+        pauseMs: own.pick([60, 400]),
+        longHolds: 0.5,
+        ttlsMs: own.pick([[60], [150, 400], [1_000]]),
+      },
+      faultKinds: own.pick([['reset'], ['reset', 'partition'], ['partition', 'close']]),
+      storeFaultKinds: [],
+      plan: { looksAtLeases: own.chance(0.7) },
+    };
+  },
+  // Somebody else has the file for long, and meanwhile those who wait give up.
+  (random) => {
+    const own = random.fork(11);
+    return {
+      weight: 2,
+      backends: ['sqlite'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: [],
+        clients: [2, 4],
+        operations: 4,
+        pauseMs: 60,
+        aborts: 0.5,
+        abortWithinMs: own.pick([60, 1_500]),
+        ttlsMs: own.pick([[60, 400], [3_000]]),
+      },
+      faultKinds: own.pick([['store away'], ['store away', 'reset', 'pause']]),
+      storeFaultKinds: own.pick([[], [], ['full'], ['read-only']]),
+    };
+  },
+  // Holds are so long that those who wait send heartbeats, or are silent for too long.
+  (random) => {
+    const own = random.fork(12);
+    return {
+      weight: 2,
+      backends: ['sqlite'],
+      emphasis: {
+        ...KEPT,
+        exclusive: 1,
+        permits: own.pick([0, 0.5]),
+        odd: own.pick([0, 0.3]),
+        together: 0,
+        clients: [1, 3],
+        longHolds: 1,
+        aborts: 0,
+        ttlsMs: [3_000],
+      },
+      faultKinds: own.pick([[], [], ['pause']]),
+      storeFaultKinds: [],
+    };
+  },
   // A name is not used for so long that its record is deleted.
   () => ({
     backends: ['record'],

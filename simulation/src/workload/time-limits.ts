@@ -67,6 +67,8 @@ function idleOf(plan: Plan): number {
   // A server of etcd serves watches that start in the past ten times a second, and a lost stream is found at last by its ping.
   if (backend === 'zookeeper') return promptMs + 100 + (network.lostPushes > 0 ? SESSION_MS : 0);
   if (backend === 'etcd') return promptMs + 300 + (network.lostPushes > 0 ? ETCD_MS : 0);
+  // A lost wake-up is made good by a heartbeat or a poll.
+  if (backend === 'sqlite') return promptMs + (network.lostPushes > 0 ? 2 * (500 + maxPollMs) : 0);
   if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * maxPollMs;
   if (network.lostPushes === 0) return promptMs;
   // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.

@@ -90,6 +90,12 @@ export const stealCases: readonly ConformanceCase[] = [
       await (await locks.semaphore(name, 3).acquire({ steal: true, weight: 3 })).release();
       await locks.semaphore(name, 2).acquire();
       await (await locks.lock(name).acquire({ steal: true })).release();
+      // Nobody in the queue fits beside an exclusive hold, and it counts all the same.
+      const alone = await locks.lock(name).acquire();
+      const next = await startWaitingFor(context, (each) => each.lock(name), { waitMs: 60_000 });
+      await assert.rejects(locks.semaphore(name, 2).acquire({ steal: true }), refused);
+      await alone.release();
+      await (await next.lease).release();
     },
   },
   {
