@@ -1,5 +1,6 @@
 import type { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { SimulatedPgClient } from '../postgres/simulated-pg-client.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -58,6 +59,8 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     // A pool or a client is given to the adapter: it makes none.
     mysql2: {},
     etcd3: {},
+    // Connections beside the pool are made like those of the pool.
+    pg: { Client: SimulatedPgClient },
     'node:os': { hostname: () => current().name },
   };
 }
