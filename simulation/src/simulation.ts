@@ -275,7 +275,8 @@ export class Simulation {
     running.isClosed = true;
     // By another connection an attempt may come after its abandon, and an abandon may lose races against writes of others: what is
     // held then ends by its ttl (docs/spec.md §2.2).
-    const mayBeLate = !this.#plan.network.ordered || triesAgain(this.#plan);
+    const mayBeLate =
+      !this.#plan.network.ordered || triesAgain(this.#plan) || this.#plan.backend === 'postgres';
     running.leavesGhosts ||= mayBeLate && running.links.some(({ isBusy }) => isBusy);
     this.#checkClosed(running);
   }

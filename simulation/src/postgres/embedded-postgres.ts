@@ -119,6 +119,13 @@ export class EmbeddedPostgres {
     );
   }
 
+  /** Begins or ends a transaction of the one session. */
+  control(command: 'BEGIN' | 'ROLLBACK' | 'COMMIT'): Answer {
+    const answer = readAnswer(this.#db.execProtocolRawSync(messages.query(command)));
+    if (answer.error !== undefined) throw answer.error;
+    return answer;
+  }
+
   /** What the tables hold, and the keys of the listeners by client. */
   read(): TableTexts {
     return this.#ask(READ).rows[0] ?? [];

@@ -188,7 +188,8 @@ export class SimulatedPgClient extends EventEmitter {
     if (query === undefined) return;
     this.#active = query;
     this.readyForQuery = false;
-    const { server } = this.#given;
+    const { server, link } = this.#given;
+    link.unansweredOnStreams += 1;
     const what = describe(query.statement);
     this.#stream?.send(what, () => {
       if (this.#session === undefined) return;
@@ -204,6 +205,7 @@ export class SimulatedPgClient extends EventEmitter {
 
   #answered(query: Query, result: Outcome | PostgresError, status: TransactionStatus): void {
     if (this.#isEnded || this.#active !== query) return;
+    this.#given.link.unansweredOnStreams -= 1;
     if (result instanceof PostgresError) {
       // `pg` ends the query at its error, and is ready for another one behind it.
       this.#active = undefined;
@@ -239,6 +241,7 @@ export class SimulatedPgClient extends EventEmitter {
     );
     const error = new Error(why);
     const unanswered = [...(this.#active === undefined ? [] : [this.#active]), ...this.#queue];
+    if (this.#active !== undefined) this.#given.link.unansweredOnStreams -= 1;
     this.#active = undefined;
     this.#queue = [];
     queueMicrotask(() => {

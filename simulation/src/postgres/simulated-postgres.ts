@@ -207,12 +207,10 @@ export class SimulatedPostgres {
     const { number } = engine;
     this.#redo(session);
     const answer = this.#send(session, statement, now);
-    const { number: last } = engine;
-    this.#end('ROLLBACK');
+    engine.control('ROLLBACK');
     if (answer.error !== undefined) throw answer.error;
     session.done = [...session.done, { ...statement, now, number }];
     for (const name of statement.names) this.#lockedBy.set(name, session);
-    engine.number = last;
     return answer.outcomes.at(-1) ?? { rows: [], tag: '' };
   }
 
@@ -221,7 +219,7 @@ export class SimulatedPostgres {
     const { engine } = this.#options;
     const { number } = engine;
     this.#apply(session);
-    this.#end('BEGIN');
+    engine.control('BEGIN');
     for (const executed of session.done) {
       engine.number = executed.number;
       const { error } = this.#send(session, executed, executed.now);
@@ -235,18 +233,13 @@ export class SimulatedPostgres {
     const commits = command === 'COMMIT' && status === 'T';
     if (commits) {
       this.#redo(session);
-      const answer = this.#end('COMMIT');
+      const answer = this.#options.engine.control('COMMIT');
       session.status = 'I';
       this.#committed(session, done, answer);
     }
     session.status = 'I';
     this.#transactionIsOver(session);
     return { rows: [], tag: commits || status === 'I' ? command : 'ROLLBACK' };
-  }
-
-  #end(command: 'BEGIN' | 'ROLLBACK' | 'COMMIT'): Answer {
-    const now = this.#nextTime();
-    return this.#options.engine.execute(command, [], { now, transactionStart: now, pid: 0 });
   }
 
   #fails(session: ServerSession): void {

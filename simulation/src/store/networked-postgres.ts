@@ -173,13 +173,26 @@ export class NetworkedPostgres implements SimulatedStore {
     const now = this.#server.micros();
     const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name);
     this.#checks.set(name, check);
-    const holds = view.holds.filter(({ until = Infinity }) => now < until);
+    // A resize serves at the limit before, and again at its own.
+    const { holds: held, waiters } = statements.some(({ text }) => text.includes('.resize('))
+      ? atHigherLimit(view, before)
+      : view;
+    const holds = held.filter(({ until = Infinity }) => now < until);
     const waited = before.waiters.filter(({ client }) => this.#isTold(client));
     // A renewal serves nobody: whoever waits for what has ended is served by the next check.
     const isServing = statements.every(({ text }) => !text.includes('.renew('));
     const asks = (client: string): boolean => statements.some(({ values }) => values.includes(client));
-    check.stepTaken(holds, view.waiters, waited, (client) => isServing && (asks(client) || this.#isTold(client)));
+    check.stepTaken(holds, waiters, waited, (client) => isServing && (asks(client) || this.#isTold(client)));
   }
+}
+
+function atHigherLimit({ holds, waiters }: TableView, before: TableView): TableView {
+  const limits = [...before.holds, ...before.waiters].map(({ mode }) => (mode.kind === 'permit' ? mode.limit : 0));
+  const raised = <T extends { readonly mode: LockMode }>(one: T): T => {
+    const { mode } = one;
+    return mode.kind === 'permit' ? { ...one, mode: { ...mode, limit: Math.max(mode.limit, ...limits) } } : one;
+  };
+  return { holds: holds.map(raised), waiters: waiters.map(raised) };
 }
 
 function inWords({ holds, waiters }: TableView): string {
