@@ -1,5 +1,6 @@
 import type { SourceChange } from '../src/process/source-change.ts';
 import type { BackendKind } from '../src/workload/plan.ts';
+import { inPostgres } from './planted-errors-postgres.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -595,5 +596,6 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inMysql,
   ...inRecords,
   ...inEtcd,
+  ...inPostgres,
   ...inTransfers,
 ];

@@ -8,7 +8,7 @@ const alertsFolder = join(root, 'packages/opentelemetry');
 
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
 type Extents = Readonly<
-  Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd', readonly [number, number]>
+  Record<'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'postgres', readonly [number, number]>
 >;
 
 const SHORT: Extents = {
@@ -18,6 +18,7 @@ const SHORT: Extents = {
   mysql: [250, 1],
   record: [150, 1],
   etcd: [150, 1],
+  postgres: [50, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
@@ -27,6 +28,7 @@ const LONG: Extents = {
   mysql: [750, 2],
   record: [550, 2],
   etcd: [550, 2],
+  postgres: [250, 2],
 };
 
 const buildSite = commandStep(

@@ -38,6 +38,8 @@ export class ServerSession {
   readonly settings = new Map<string, string>();
   status: TransactionStatus = 'I';
   transactionStart = '';
+  /** Whether its transaction began read-only. */
+  isReadOnly = false;
   /** What the open transaction has done, to be done again whenever somebody looks. */
   done: readonly Executed[] = [];
   isOver = false;
@@ -190,7 +192,10 @@ export class SimulatedPostgres {
       );
     const now = this.#nextTime();
     if (command === 'BEGIN') {
-      if (session.status === 'I') session.transactionStart = now;
+      if (session.status === 'I') {
+        session.transactionStart = now;
+        session.isReadOnly = this.#isReadOnlyFor(session);
+      }
       session.status = 'T';
       return { rows: [], tag: 'BEGIN' };
     }
@@ -221,11 +226,12 @@ export class SimulatedPostgres {
     this.#apply(session);
     engine.control('BEGIN');
     for (const executed of session.done) {
-      engine.number = executed.number;
+      // What is read-only draws no number, and may not set it.
+      if (!session.isReadOnly) engine.number = executed.number;
       const { error } = this.#send(session, executed, executed.now);
       if (error !== undefined) throw new Error(`what a transaction did cannot be done again: ${error.message}`);
     }
-    engine.number = number;
+    if (!session.isReadOnly) engine.number = number;
   }
 
   #endTransaction(session: ServerSession, command: 'ROLLBACK' | 'COMMIT'): Outcome {
@@ -271,12 +277,17 @@ export class SimulatedPostgres {
     return engine.execute(text, values, { now, transactionStart, pid: session.pid });
   }
 
-  #apply({ settings }: ServerSession): void {
+  #isReadOnlyFor({ settings }: ServerSession): boolean {
+    return this.isReadOnly || settings.get(READ_ONLY) === 'on';
+  }
+
+  #apply(session: ServerSession): void {
     const { engine } = this.#options;
     for (const [name, usual] of Object.entries(USUAL)) {
-      const value = name === READ_ONLY && this.isReadOnly ? 'on' : (settings.get(name) ?? usual);
-      engine.set(name, value);
+      if (name !== READ_ONLY) engine.set(name, session.settings.get(name) ?? usual);
     }
+    const isReadOnly = session.status === 'I' ? this.#isReadOnlyFor(session) : session.isReadOnly;
+    engine.set(READ_ONLY, isReadOnly ? 'on' : 'off');
   }
 
   #committed(session: ServerSession, statements: readonly SentStatement[], { notifications }: Answer): void {
