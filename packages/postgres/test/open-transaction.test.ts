@@ -112,6 +112,15 @@ describe.each([1, 4])(
   },
 );
 
+it('a connection that the application has left read-only is closed', async () => {
+  const schema = fixture.schema();
+  const pool = await fullPool(1);
+  const locks = fixture.locks({ pool, schema });
+  await locks.lock('warm').run(() => undefined);
+  await leak(pool, 'SET default_transaction_read_only = on');
+  await locks.lock('a').acquire({ waitMs: 3_000 });
+});
+
 it('a connection that does not answer whether a transaction is open is closed', async () => {
   const schema = fixture.schema();
   await fixture.prepare({ schema });
