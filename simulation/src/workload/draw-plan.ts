@@ -215,7 +215,7 @@ function drawStoreFaults(
   if (all === undefined || chosen?.length === 0) return [];
   if (chosen === undefined && !random.chance(0.25)) return [];
   const kinds = chosen ?? (random.chance(0.5) ? all : [random.pick(all)]);
-  const most = backend === 'postgres' ? 5 : 2;
+  const most = backend !== 'postgres' ? 2 : chosen === undefined ? 5 : 12;
   return Array.from({ length: random.between(1, most) }, (): StoreFaultPlan => {
     const at = random.between(0, endAt);
     const downMs = Math.min(random.pick([5, 50, 500]), endAt - at);
@@ -244,7 +244,7 @@ function drawStoreFaults(
       case 'open transaction': {
         const process = random.between(0, processes - 1);
         const begin = random.pick(['answered', 'answered', 'unanswered', 'failed', 'late'] as const);
-        const end = random.pick(['COMMIT', 'ROLLBACK'] as const);
+        const end = random.pick(['COMMIT', 'ROLLBACK', 'ROLLBACK'] as const);
         const ms = Math.min(random.pick([5, 50, 300, 1_500]), endAt - at);
         return { at, kind, process, begin, works: random.chance(0.5), end, ms };
       }

@@ -568,14 +568,14 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
   (random) => {
     const own = random.fork(10);
     return {
-      weight: 3,
+      weight: 4,
       backends: ['postgres'],
       emphasis: {
         isTidy: false,
         operatorKinds: [],
-        clients: [1, 3],
-        operations: 5,
-        pauseMs: 40,
+        clients: [2, 3],
+        operations: 6,
+        pauseMs: own.pick([40, 200, 400]),
         exclusive: 0.9,
         holdMs: own.pick([20, 300]),
         ttlsMs: own.pick([[400], [1_000, 3_000]]),
@@ -584,10 +584,11 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       faultKinds: [],
       storeFaultKinds: own.pick<readonly StoreFaultPlan['kind'][]>([
         ['open transaction'],
+        ['open transaction'],
         ['open transaction', 'left setting'],
         ['held connections', 'open transaction'],
       ]),
-      plan: { connectionLimit: own.pick([1, 2, 4]) },
+      plan: { connectionLimit: own.pick([1, 2, 4]), looksAtLeases: own.chance(0.7) },
     };
   },
   // Statements wait for rows, and connections end, while locks change hands.
