@@ -177,7 +177,8 @@ export class Simulation {
       // A backend of records declares more than the default: the writes of others may be in the way.
       releaseBudgetMs: this.#plan.record === undefined ? 1_000 : 5_000,
       // A step is several requests where others write the same record.
-      latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) || this.#plan.backend === 'postgres' ? 5 : 1),
+      latencyMs:
+        this.#plan.network.latencyMs * (triesAgain(this.#plan) || this.#plan.backend === 'postgres' ? 5 : 1),
       longestDelayMs: this.#limits.delay,
       transfer: loaded.transfer,
       adoptIn: (to, adoption) => this.#processes[to]?.adopt(adoption),

@@ -19,14 +19,26 @@ export type TableTexts = readonly SqlValue[];
 /** The channel by which the replaced functions tell of locks. */
 const LOCKED = 'simulated_lock';
 const REPLACED = [
-  ['clock_timestamp()', 'timestamptz', `SELECT pg_catalog.current_setting('simulated.now')::pg_catalog.timestamptz`],
-  ['statement_timestamp()', 'timestamptz', `SELECT pg_catalog.current_setting('simulated.now')::pg_catalog.timestamptz`],
+  [
+    'clock_timestamp()',
+    'timestamptz',
+    `SELECT pg_catalog.current_setting('simulated.now')::pg_catalog.timestamptz`,
+  ],
+  [
+    'statement_timestamp()',
+    'timestamptz',
+    `SELECT pg_catalog.current_setting('simulated.now')::pg_catalog.timestamptz`,
+  ],
   [
     'transaction_timestamp()',
     'timestamptz',
     `SELECT pg_catalog.current_setting('simulated.transaction_start')::pg_catalog.timestamptz`,
   ],
-  ['pg_postmaster_start_time()', 'timestamptz', `SELECT pg_catalog.current_setting('simulated.server_start')::pg_catalog.timestamptz`],
+  [
+    'pg_postmaster_start_time()',
+    'timestamptz',
+    `SELECT pg_catalog.current_setting('simulated.server_start')::pg_catalog.timestamptz`,
+  ],
   ['pg_backend_pid()', 'integer', `SELECT pg_catalog.current_setting('simulated.pid')::integer`],
   ['pg_advisory_lock(bigint)', 'void', `SELECT pg_catalog.pg_notify('${LOCKED}', $1::pg_catalog.text)`],
   [
@@ -72,7 +84,9 @@ export class EmbeddedPostgres {
     for (const [signature, type, body] of REPLACED) {
       const [name] = signature.split('(');
       this.#run(`ALTER FUNCTION pg_catalog.${signature} RENAME TO real_${name}`);
-      this.#run(`CREATE FUNCTION pg_catalog.${signature} RETURNS ${type} LANGUAGE sql VOLATILE AS $$ ${body} $$`);
+      this.#run(
+        `CREATE FUNCTION pg_catalog.${signature} RETURNS ${type} LANGUAGE sql VOLATILE AS $$ ${body} $$`,
+      );
     }
     // The tables have a time when they are made.
     this.#run("SET simulated.now = '2026-01-01'");
@@ -107,16 +121,14 @@ export class EmbeddedPostgres {
 
   /** Runs one statement, in a transaction of its own unless one is open. */
   execute(text: string, values: readonly SqlValue[], { now, transactionStart, pid }: Surroundings): Answer {
-    return this.#send(
+    return this.#send([
       [
-        [
-          `SELECT pg_catalog.set_config('simulated.now', $1, false), pg_catalog.set_config('simulated.transaction_start', $2, false),
+        `SELECT pg_catalog.set_config('simulated.now', $1, false), pg_catalog.set_config('simulated.transaction_start', $2, false),
   pg_catalog.set_config('simulated.pid', $3, false)`,
-          [now, transactionStart, String(pid)],
-        ],
-        [text, values],
+        [now, transactionStart, String(pid)],
       ],
-    );
+      [text, values],
+    ]);
   }
 
   /** Begins or ends a transaction of the one session. */
@@ -152,7 +164,10 @@ export class EmbeddedPostgres {
 
   set number(last: string) {
     const isNone = last === '0';
-    this.#ask(`SELECT pg_catalog.setval('${SCHEMA}.numbers', $1, $2)`, [isNone ? '1' : last, String(!isNone)]);
+    this.#ask(`SELECT pg_catalog.setval('${SCHEMA}.numbers', $1, $2)`, [
+      isNone ? '1' : last,
+      String(!isNone),
+    ]);
   }
 
   #ask(text: string, values: readonly SqlValue[] = []): Outcome {

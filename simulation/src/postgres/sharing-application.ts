@@ -28,7 +28,11 @@ export class SharingApplication {
     switch (fault.kind) {
       case 'open transaction': {
         if (fault.begin === 'late') return this.#beginLate(fault.end, fault.ms);
-        const statements = ['BEGIN', ...(fault.works ? [WORK] : []), ...(fault.begin === 'failed' ? [FAILS] : [])];
+        const statements = [
+          'BEGIN',
+          ...(fault.works ? [WORK] : []),
+          ...(fault.begin === 'failed' ? [FAILS] : []),
+        ];
         return this.#leave(statements, fault.begin !== 'unanswered', fault.end, fault.ms);
       }
       case 'left setting': {

@@ -196,7 +196,10 @@ export class SimulatedPgClient extends EventEmitter {
       server.execute(this.#session, query.statement, (result, status) => {
         this.#stream?.push(
           'lostReplies',
-          () => (result instanceof Error ? `${result.code} ${result.message}` : (result.rows[0]?.join(' ') ?? result.tag)),
+          () =>
+            result instanceof Error
+              ? `${result.code} ${result.message}`
+              : (result.rows[0]?.join(' ') ?? result.tag),
           () => this.#answered(query, result, status),
         );
       });
@@ -272,7 +275,8 @@ function ofConfig({ text, values = [] }: QueryConfig, callback: Callback): Query
   return {
     statement: { text, values: sent, names: namesIn(sent) },
     failed: (error) => callback(error),
-    completed: ({ rows, tag }) => callback(null, { rows: [...rows], rowCount: Number(tag.split(' ').at(-1)) || 0 }),
+    completed: ({ rows, tag }) =>
+      callback(null, { rows: [...rows], rowCount: Number(tag.split(' ').at(-1)) || 0 }),
   };
 }
 
@@ -290,13 +294,17 @@ function quoted(text: SqlValue): string {
 
 /** The bytes of names in parameters, as hexadecimal digits. */
 function namesIn(values: readonly SqlValue[]): string[] {
-  return values.flatMap((value) => [...(value ?? '').matchAll(/\\x([\da-f]+)/g)].map(([, digits = '']) => digits));
+  return values.flatMap((value) =>
+    [...(value ?? '').matchAll(/\\x([\da-f]+)/g)].map(([, digits = '']) => digits),
+  );
 }
 
 function describe({ text, values, names }: SentStatement): () => string {
   return () => {
     const [, call] = /\.(\w+)\(/.exec(text.replaceAll('pg_catalog.', '')) ?? [];
     const resources = names.map((digits) => Buffer.from(digits, 'hex').toString()).join(', ');
-    return text.startsWith('SELECT "locks"') ? `${call} ${resources}` : `${text.split('\n', 1)[0]} ${resources || (values[0] ?? '')}`;
+    return text.startsWith('SELECT "locks"')
+      ? `${call} ${resources}`
+      : `${text.split('\n', 1)[0]} ${resources || (values[0] ?? '')}`;
   };
 }

@@ -229,7 +229,8 @@ export class SimulatedPostgres {
       // What is read-only draws no number, and may not set it.
       if (!session.isReadOnly) engine.number = executed.number;
       const { error } = this.#send(session, executed, executed.now);
-      if (error !== undefined) throw new Error(`what a transaction did cannot be done again: ${error.message}`);
+      if (error !== undefined)
+        throw new Error(`what a transaction did cannot be done again: ${error.message}`);
     }
     if (!session.isReadOnly) engine.number = number;
   }

@@ -7,11 +7,7 @@ import type { Link } from '../network/link.ts';
 import type { EmbeddedPostgres, TableTexts } from '../postgres/embedded-postgres.ts';
 import { SharingApplication } from '../postgres/sharing-application.ts';
 import { SimulatedPgPool } from '../postgres/simulated-pg-pool.ts';
-import {
-  type SentStatement,
-  type ServerSession,
-  SimulatedPostgres,
-} from '../postgres/simulated-postgres.ts';
+import { type SentStatement, type ServerSession, SimulatedPostgres } from '../postgres/simulated-postgres.ts';
 import { type TableView, TablesView } from '../postgres/table-view.ts';
 import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
@@ -163,12 +159,7 @@ export class NetworkedPostgres implements SimulatedStore {
     }
   }
 
-  #checkWrite(
-    name: string,
-    view: TableView,
-    before: TableView,
-    statements: readonly SentStatement[],
-  ): void {
+  #checkWrite(name: string, view: TableView, before: TableView, statements: readonly SentStatement[]): void {
     this.#world.note(this.name, () => `${name} ${inWords(view)}`);
     const now = this.#server.micros();
     const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name);
@@ -187,10 +178,14 @@ export class NetworkedPostgres implements SimulatedStore {
 }
 
 function atHigherLimit({ holds, waiters }: TableView, before: TableView): TableView {
-  const limits = [...before.holds, ...before.waiters].map(({ mode }) => (mode.kind === 'permit' ? mode.limit : 0));
+  const limits = [...before.holds, ...before.waiters].map(({ mode }) =>
+    mode.kind === 'permit' ? mode.limit : 0,
+  );
   const raised = <T extends { readonly mode: LockMode }>(one: T): T => {
     const { mode } = one;
-    return mode.kind === 'permit' ? { ...one, mode: { ...mode, limit: Math.max(mode.limit, ...limits) } } : one;
+    return mode.kind === 'permit'
+      ? { ...one, mode: { ...mode, limit: Math.max(mode.limit, ...limits) } }
+      : one;
   };
   return { holds: holds.map(raised), waiters: waiters.map(raised) };
 }
