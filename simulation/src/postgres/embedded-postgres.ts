@@ -69,7 +69,7 @@ export class EmbeddedPostgres {
   /** The statements that are prepared, by their text. */
   #prepared = new Map<string, string>();
   #names = 0;
-  #settings = new Map<string, string>();
+  readonly #settings = new Map<string, string>();
   #schema: readonly string[] = [];
 
   private constructor(db: PGlite) {
@@ -147,7 +147,7 @@ export class EmbeddedPostgres {
   write(texts: TableTexts): void {
     for (const [at, table] of TABLES.entries()) {
       this.#ask(`DELETE FROM ${SCHEMA}.${table}`);
-      const { [at]: text = null } = texts;
+      const text = texts[at] ?? null;
       if (text !== null)
         this.#ask(
           `INSERT INTO ${SCHEMA}.${table} SELECT * FROM pg_catalog.json_populate_recordset(null::${SCHEMA}.${table}, $1::json)`,

@@ -49,7 +49,18 @@ class TransactionStatus {
    */
   check(done: (isOpen: boolean, silence?: Error) => void): void {
     if (this.#last !== undefined && this.#client.readyForQuery === true) return done(this.wasOpen);
-    answerWithin(this.#ask(), ANSWER_MS).then(done, (silence: unknown) => done(false, asError(silence)));
+    void this.#askInTime(done);
+  }
+
+  async #askInTime(done: (isOpen: boolean, silence?: Error) => void): Promise<void> {
+    let isOpen = false;
+    let silence: Error | undefined;
+    try {
+      isOpen = await answerWithin(this.#ask(), ANSWER_MS);
+    } catch (error) {
+      silence = asError(error);
+    }
+    done(isOpen, silence);
   }
 
   #ask(): Promise<boolean> {
