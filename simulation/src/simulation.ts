@@ -194,7 +194,8 @@ export class Simulation {
       // A backend of records declares more than the default: the writes of others may be in the way.
       releaseBudgetMs: this.#plan.record === undefined ? 1_000 : 5_000,
       // A step is several requests where others write the same record.
-      latencyMs: this.#plan.network.latencyMs * (triesAgain(this.#plan) ? 5 : 1),
+      latencyMs:
+        this.#plan.network.latencyMs * (triesAgain(this.#plan) || this.#plan.backend === 'postgres' ? 5 : 1),
       longestDelayMs: this.#limits.delay,
       transfer: loaded.transfer,
       adoptIn: (to, adoption) => this.#processes[to]?.adopt(adoption),
@@ -295,7 +296,8 @@ export class Simulation {
     running.isClosed = true;
     // By another connection an attempt may come after its abandon, and an abandon may lose races against writes of others: what is
     // held then ends by its ttl (docs/spec.md §2.2).
-    const mayBeLate = !this.#plan.network.ordered || triesAgain(this.#plan);
+    const mayBeLate =
+      !this.#plan.network.ordered || triesAgain(this.#plan) || this.#plan.backend === 'postgres';
     running.leavesGhosts ||= mayBeLate && running.links.some(({ isBusy }) => isBusy);
     this.#checkClosed(running);
   }

@@ -4,6 +4,7 @@ import { errorsOfApplications } from './planted-errors-application.ts';
 import { errorsOfStalls } from './planted-errors-stalls.ts';
 import { inZookeeper } from './planted-errors-zookeeper.ts';
 import { sqliteErrors } from './planted-errors-sqlite.ts';
+import { inPostgres } from './planted-errors-postgres.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -601,6 +602,7 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inEtcd,
   ...inZookeeper,
   ...sqliteErrors,
+  ...inPostgres,
   ...inTransfers,
   ...errorsOfStalls,
   ...errorsOfApplications,

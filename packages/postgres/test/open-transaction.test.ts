@@ -11,6 +11,7 @@ import {
   postgresResults,
   type SqlClient,
 } from '../src/index.ts';
+import { startProxy } from '@locks/test-servers';
 import { LeaseFixture } from './lease-fixture.ts';
 
 const REFUSED = { code: 'LOCK_BACKEND', message: expect.stringContaining('transaction') };
@@ -110,6 +111,32 @@ describe.each([1, 4])(
     });
   },
 );
+
+it('a connection that the application has left read-only is closed', async () => {
+  const schema = fixture.schema();
+  const pool = await fullPool(1);
+  const locks = fixture.locks({ pool, schema });
+  await locks.lock('warm').run(() => undefined);
+  await leak(pool, 'SET default_transaction_read_only = on');
+  await locks.lock('a').acquire({ waitMs: 3_000 });
+});
+
+it('a connection that does not answer whether a transaction is open is closed', async () => {
+  const schema = fixture.schema();
+  await fixture.prepare({ schema });
+  await using proxy = await startProxy(fixture.server, { protocol: 'raw' });
+  const url = `postgres://postgres@127.0.0.1:${proxy.port}/postgres`;
+  const pool = fixture.pool({ connectionString: url, max: 1 });
+  const locks = fixture.locks({ pool, schema });
+  await locks.lock('warm').run(() => undefined);
+  const client = await pool.connect();
+  const old = proxy.connections();
+  proxy.blackhole({ only: (connection) => old.includes(connection) });
+  // The application returns it while a query is under way, so its state is asked for.
+  client.query('SELECT 1').catch(() => undefined);
+  client.release();
+  await locks.lock('a').acquire({ waitMs: 9_000 });
+}, 15_000);
 
 describe('PGlite, whose one session has an open transaction of the application', () => {
   const entry = { slot: '1', state: 'done', token: 1n, label: '', at: 0 } as const;

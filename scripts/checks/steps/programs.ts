@@ -9,7 +9,7 @@ const alertsFolder = join(root, 'packages/opentelemetry');
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
 type Extents = Readonly<
   Record<
-    'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper' | 'sqlite',
+    'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper' | 'sqlite' | 'postgres',
     readonly [number, number]
   >
 >;
@@ -23,6 +23,7 @@ const SHORT: Extents = {
   etcd: [150, 1],
   zookeeper: [150, 1],
   sqlite: [200, 1],
+  postgres: [50, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
@@ -34,6 +35,7 @@ const LONG: Extents = {
   etcd: [550, 2],
   zookeeper: [550, 2],
   sqlite: [600, 2],
+  postgres: [250, 2],
 };
 
 const buildSite = commandStep(

@@ -84,6 +84,8 @@ export class Link {
   /** Fails the requests under way. */
   readonly #underWay = new Set<() => void>();
   readonly #streams = new Set<LinkStream>();
+  /** Requests on streams that somebody waits for. */
+  unansweredOnStreams = 0;
   /** Called when the first copy of a request is executed after the second. */
   onLateCopy: (what: string) => void = () => {};
   /** Called when the connection breaks. */
@@ -115,7 +117,7 @@ export class Link {
 
   /** Whether somebody waits for an answer. */
   get isBusy(): boolean {
-    return this.#underWay.size > 0;
+    return this.#underWay.size + this.unansweredOnStreams > 0;
   }
 
   /** Lets nothing through in one direction, or in both. */

@@ -11,11 +11,13 @@ import type * as etcd from '@locks/etcd';
 import type * as quorum from '@locks/quorum';
 import type * as mysql from '@locks/mysql';
 import type * as record from '@locks/record-protocol';
+import type * as postgres from '@locks/postgres';
 import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import type * as zookeeper from '@locks/zookeeper';
 import type * as sqlite from '@locks/sqlite';
 import { build, type Plugin } from 'esbuild';
+import { EmbeddedPostgres } from '../postgres/embedded-postgres.ts';
 import { LuaScripts } from '../redis/lua-scripts.ts';
 import type { SqliteCode } from '../sqlite/sqlite-code.ts';
 import type { BackendKind } from '../workload/plan.ts';
@@ -32,6 +34,8 @@ export interface LoadedLocks extends SqliteCode {
   readonly adopt: typeof transfer.adopt;
   readonly etcdBackend: typeof etcd.etcdBackend;
   readonly mysqlBackend: typeof mysql.mysqlBackend;
+  readonly postgresLeaseBackend: typeof postgres.postgresLeaseBackend;
+  readonly schemaStatements: typeof postgres.schemaStatements;
   readonly createRecordBackend: typeof record.createRecordBackend;
   readonly createRedisBackend: typeof redis.createRedisBackend;
   readonly sqliteBackend: typeof sqlite.sqliteBackend;
@@ -66,6 +70,7 @@ const ENTRIES: Readonly<Record<BackendKind, string>> = {
     export { loadSqlite } from '${packages}/sqlite/src/load-sqlite.ts';
     export { machineClock } from '${packages}/sqlite/src/machine-clock.ts';
     export { openLockFile } from '${packages}/sqlite/src/lock-file.ts';`,
+  postgres: `${CORE} export { postgresLeaseBackend, schemaStatements } from '@locks/postgres';`,
 };
 const PARAMETERS = [
   'module',
@@ -113,8 +118,13 @@ export class LockCode {
   /** What runs the scripts of a simulated Redis. */
   readonly lua: LuaScripts | undefined;
 
-  private constructor(text: string, lua: LuaScripts | undefined) {
+  /** What runs the SQL of a simulated PostgreSQL. */
+  readonly postgres: EmbeddedPostgres | undefined;
+  #schema: readonly string[] | undefined;
+
+  private constructor(text: string, lua: LuaScripts | undefined, postgres: EmbeddedPostgres | undefined) {
     this.lua = lua;
+    this.postgres = postgres;
     this.#evaluate = compileFunction(text, PARAMETERS, { filename: 'simulated-process.cjs' }) as (
       ...values: unknown[]
     ) => void;
@@ -127,12 +137,18 @@ export class LockCode {
     const text = unchanged ?? (await bundle(entry, changes));
     if (changes.length === 0) bundles.set(entry, text);
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
-    return new LockCode(text, lua);
+    const embedded = backend === 'postgres' ? await EmbeddedPostgres.load() : undefined;
+    return new LockCode(text, lua, embedded);
   }
 
   /** The code as a store has loaded it, once for all runs: it has no state and reads no time. */
   serverCode(process: () => SimulatedProcess): LoadedLocks {
     return (this.#server ??= this.#load(process()).loaded);
+  }
+
+  /** The statements that make the tables of PostgreSQL. */
+  schemaOf(server: LoadedLocks): readonly string[] {
+    return (this.#schema ??= server.schemaStatements());
   }
 
   /** The code with the clocks, timers and random numbers of a process, until {@link runIsOver}. */
@@ -203,7 +219,7 @@ async function bundle(entry: string, changes: readonly SourceChange[]): Promise<
     platform: 'node',
     logLevel: 'silent',
     target: 'node24',
-    external: ['mysql2', 'etcd3'],
+    external: ['mysql2', 'etcd3', 'pg'],
     // The client of ZooKeeper reads its messages' layout from beside it.
     define: {
       __dirname: JSON.stringify(join(packages, 'zookeeper/node_modules/node-zookeeper-client/lib/jute')),

@@ -4,6 +4,7 @@ import * as diagnostics from 'node:diagnostics_channel';
 import type { ProtocolMessage } from '../../../packages/history/src/trace-encoder.ts';
 import type { ProcessClock } from './process-clock.ts';
 import { filesIn, sqliteIn } from './machine-modules.ts';
+import { SimulatedPgClient } from '../postgres/simulated-pg-client.ts';
 import type { SimulatedProcess, SimulatedTimer } from './simulated-process.ts';
 
 /** The process for which code runs now: code that is loaded once serves one process in each run. */
@@ -91,6 +92,8 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     // The client of ZooKeeper runs as it is, over simulated sockets.
     net: { connect: (server: { readonly host: string }) => current().connect(server) },
     'node:fs': filesIn(current),
+    // Connections beside the pool are made like those of the pool.
+    pg: { Client: SimulatedPgClient },
     'node:os': { hostname: () => current().name },
   };
 }

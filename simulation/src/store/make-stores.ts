@@ -5,6 +5,7 @@ import { SimulatedProcess } from '../process/simulated-process.ts';
 import type { Plan } from '../workload/plan.ts';
 import { NetworkedEtcd } from './networked-etcd.ts';
 import { NetworkedMysql } from './networked-mysql.ts';
+import { NetworkedPostgres } from './networked-postgres.ts';
 import { NetworkedRecord } from './networked-record.ts';
 import { NetworkedRedis } from './networked-redis.ts';
 import { NetworkedZookeeper } from './networked-zookeeper.ts';
@@ -26,7 +27,7 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
   if (record !== undefined)
     return plan.storeDrifts.map((drift) => new NetworkedRecord(world, plan, record, drift));
   // The code of a store runs in a process of its own.
-  const { LockRules, scripts = {} } = code.serverCode(
+  const server = code.serverCode(
     () =>
       new SimulatedProcess(world, new SeededRandom(0), {
         name: 'store',
@@ -35,6 +36,12 @@ export function makeStores(world: World, code: LockCode, plan: Plan): SimulatedS
         timerLatenessMs: 0,
       }),
   );
+  const { postgres } = code;
+  if (postgres !== undefined) {
+    postgres.reset(code.schemaOf(server));
+    return plan.storeDrifts.map((drift) => new NetworkedPostgres(world, plan, drift, postgres));
+  }
+  const { LockRules, scripts = {} } = server;
   if (plan.backend === 'redis' && lua !== undefined) {
     const scriptNames = (code.scriptNames ??= namesOf(scripts));
     const sources = Object.values(scripts).map(({ source }) => source);

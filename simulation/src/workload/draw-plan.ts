@@ -3,15 +3,16 @@ import { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import { drawRecordPlan } from './draw-record-plan.ts';
 import { drawEmphasis, type Emphasis } from './emphasis.ts';
-import type {
-  BackendKind,
-  CohortPlan,
-  FaultPlan,
-  OperationKind,
-  OperationPlan,
-  Plan,
-  ResourcePlan,
-  StoreFaultPlan,
+import {
+  isClean,
+  type BackendKind,
+  type CohortPlan,
+  type FaultPlan,
+  type OperationKind,
+  type OperationPlan,
+  type Plan,
+  type ResourcePlan,
+  type StoreFaultPlan,
 } from './plan.ts';
 import { onOneMachine } from './on-one-machine.ts';
 import { drawTheme, type Theme } from './themes.ts';
@@ -36,6 +37,10 @@ const STORE_FAULT_KINDS: Partial<Record<BackendKind, readonly StoreFaultPlan['ki
   etcd: ['restart', 'election', 'election', 'stand still', 'compaction', 'streams end'],
   zookeeper: ['restart', 'election', 'election', 'stand still', 'follower cut off', 'follower cut off'],
   sqlite: ['read-only', 'full'],
+  postgres: [
+    ...(['restart', 'failover', 'read-only', 'sessions end', 'rows locked'] as const),
+    ...(['open transaction', 'open transaction', 'left setting', 'held connections'] as const),
+  ],
 };
 
 /** The leases of etcd last whole seconds: what others do within a ttl takes longer there. */
@@ -88,6 +93,7 @@ function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const plan = withApplication(withStalls(drawAnyPlan(backend, seed)));
   if (backend === 'zookeeper') return inSessions(plan);
   if (backend === 'sqlite') return onOneMachine(plan);
+  if (backend === 'postgres') return onOwnConnections(plan);
   return backend === 'etcd' ? inSeconds(plan) : plan;
 }
 
@@ -117,6 +123,11 @@ function inSessions(plan: Plan): Plan {
       : fault,
   );
   return { ...longer, processes, storeFaults };
+}
+
+/** Every connection to PostgreSQL is in order by itself, and what one that was given up still carries comes late. */
+function onOwnConnections(plan: Plan): Plan {
+  return { ...plan, network: { ...plan.network, ordered: isClean(plan) } };
 }
 
 /** The same run with leases of whole seconds, and with faults that last as long beside them. */
@@ -199,7 +210,9 @@ function drawAnyPlan(backend: BackendKind, seed: number): Plan {
     network,
     faults,
     faultsEndAt,
-    storeFaults: isTidy ? [] : drawStoreFaults(random, theme, backend, faultsEndAt),
+    storeFaults: isTidy
+      ? []
+      : drawStoreFaults(random, theme, backend, faultsEndAt, [processes.length, resources.length]),
     replicaLagMs: random.pick([0.2, 5, 50, 300]),
     connectionLimit: random.pick([1, 2, 10]),
     requestTimeoutMs: random.pick([400, 5_000]),
@@ -229,7 +242,7 @@ function networkOf(theme: Theme | undefined, backend: BackendKind): Partial<Netw
 
 /** mysql2 and the client of ZooKeeper send nothing again: the adapters do. The simulated client of etcd sends again what failed. */
 function sendsAgainItself(backend: BackendKind): boolean {
-  return backend === 'mysql' || backend === 'etcd' || backend === 'zookeeper';
+  return ['mysql', 'etcd', 'zookeeper', 'postgres'].includes(backend);
 }
 
 /** In a part of the runs the store itself has faults, in half of those of one kind. */
@@ -238,13 +251,15 @@ function drawStoreFaults(
   theme: Theme | undefined,
   backend: BackendKind,
   endAt: number,
+  [processes, resources]: readonly [number, number],
 ): StoreFaultPlan[] {
   const all = STORE_FAULT_KINDS[backend];
   const chosen = theme?.storeFaultKinds;
   if (all === undefined || chosen?.length === 0) return [];
   if (chosen === undefined && !random.chance(0.25)) return [];
   const kinds = chosen ?? (random.chance(0.5) ? all : [random.pick(all)]);
-  return Array.from({ length: random.between(1, 2) }, (): StoreFaultPlan => {
+  const most = backend !== 'postgres' ? 2 : chosen === undefined ? 5 : 12;
+  return Array.from({ length: random.between(1, most) }, (): StoreFaultPlan => {
     const at = random.between(0, endAt);
     const downMs = Math.min(random.pick([5, 50, 500]), endAt - at);
     const kind = random.pick(kinds);
@@ -265,7 +280,28 @@ function drawStoreFaults(
       case 'follower cut off':
         return { at, kind, ms: Math.min(random.pick([5, 100, 500, 1_500]), endAt - at) };
       case 'compaction':
+      case 'sessions end':
         return { at, kind };
+      case 'rows locked': {
+        const ms = Math.min(random.pick([20, 300, 1_500]), endAt - at);
+        return { at, kind, resource: random.between(0, resources - 1), ms };
+      }
+      case 'open transaction': {
+        const process = random.between(0, processes - 1);
+        const begin = random.pick(['answered', 'answered', 'unanswered', 'failed', 'late'] as const);
+        const end = random.pick(['COMMIT', 'ROLLBACK', 'ROLLBACK'] as const);
+        const ms = Math.min(random.pick([5, 50, 300, 1_500]), endAt - at);
+        return { at, kind, process, begin, works: random.chance(0.5), end, ms };
+      }
+      case 'left setting': {
+        const process = random.between(0, processes - 1);
+        const setting = random.pick(['statement timeout', 'search path', 'read-only'] as const);
+        return { at, kind, process, setting, ms: Math.min(random.pick([50, 300, 1_500]), endAt - at) };
+      }
+      case 'held connections': {
+        const ms = Math.min(random.pick([50, 300, 1_500]), endAt - at);
+        return { at, kind, process: random.between(0, processes - 1), ms };
+      }
       case 'streams end':
         return { at, kind, compacts: random.chance(0.5) };
       case 'eviction':

@@ -14,6 +14,7 @@ export const BACKEND_KINDS = [
   'etcd',
   'zookeeper',
   'sqlite',
+  'postgres',
 ] as const;
 
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
@@ -33,7 +34,7 @@ export interface Plan {
   readonly storeFaults: readonly StoreFaultPlan[];
   /** How long a step of a master takes to its replica, in milliseconds. */
   readonly replicaLagMs: number;
-  /** How many connections a client of MySQL has. */
+  /** How many connections a client of MySQL or PostgreSQL has. */
   readonly connectionLimit: number;
   /** How long a client of MySQL waits for an answer, in milliseconds. */
   readonly requestTimeoutMs: number;
@@ -197,6 +198,28 @@ export type StoreFaultPlan = { readonly at: number } & (
   | { readonly kind: 'stand still'; readonly ms: number }
   /** The history is compacted: watches cannot start in it any more. */
   | { readonly kind: 'compaction' }
+  /** The server ends the sessions of all, as an operator does. */
+  | { readonly kind: 'sessions end' }
+  /** Somebody's transaction has locked the rows of a resource, whose index is given, for so long. */
+  | { readonly kind: 'rows locked'; readonly resource: number; readonly ms: number }
+  /** An application gives a connection of its pool back with a transaction in it, and ends the transaction so much later. */
+  | {
+      readonly kind: 'open transaction';
+      readonly process: number;
+      readonly begin: 'answered' | 'unanswered' | 'failed' | 'late';
+      readonly works: boolean;
+      readonly end: 'COMMIT' | 'ROLLBACK';
+      readonly ms: number;
+    }
+  /** Or with a setting of its own. */
+  | {
+      readonly kind: 'left setting';
+      readonly process: number;
+      readonly setting: 'statement timeout' | 'search path' | 'read-only';
+      readonly ms: number;
+    }
+  /** Or it keeps all of them for so long. */
+  | { readonly kind: 'held connections'; readonly process: number; readonly ms: number }
   /** The server ends all streams, and its history is compacted or not. */
   | { readonly kind: 'streams end'; readonly compacts: boolean }
 );
@@ -238,6 +261,11 @@ function hasSlowPolls({ sqlite }: Plan): boolean {
   return sqlite?.slowPollsMs.some((ms) => ms > 0) === true;
 }
 
+/** Whether waiters of PostgreSQL are told of their turn; otherwise they poll. */
+export function listens({ maxPollMs }: Plan): boolean {
+  return maxPollMs > 100;
+}
+
 /** Whether a process decides on what it has read, and steps of others in between make it try again. */
 export function triesAgain({ backend }: Plan): boolean {
   return backend === 'mysql' || backend === 'record' || backend === 'etcd' || backend === 'zookeeper';
@@ -250,6 +278,8 @@ export function triesAgain({ backend }: Plan): boolean {
 export function isUndoable(plan: Plan): boolean {
   const { backend, faults, storeFaults, network } = plan;
   const { slow, lostRequests, lostReplies, resent, ordered } = network;
+  // A client of PostgreSQL closes a connection without an answer, and asks again on another one.
+  if (backend === 'postgres') return isClean(plan);
   // Several requests are one step of MySQL or of a store of records, and of Redis where it does not know the script.
   if (triesAgain(plan) || (backend === 'redis' && lostReplies > 0)) return isClean(plan);
   const fails = faults.length + storeFaults.length + lostRequests + resent > 0 || hasSlowPolls(plan);

@@ -629,6 +629,53 @@ const THEMES: readonly ((random: SeededRandom) => Theme)[] = [
       storeFaultKinds: [],
     };
   },
+  // The application shares its pool with the locks, and nothing else fails.
+  (random) => {
+    const own = random.fork(10);
+    return {
+      weight: 4,
+      backends: ['postgres'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: [],
+        clients: [2, 3],
+        operations: 6,
+        pauseMs: own.pick([40, 200, 400]),
+        exclusive: 0.9,
+        holdMs: own.pick([20, 300]),
+        ttlsMs: own.pick([[400], [1_000, 3_000]]),
+      },
+      network: SOUND,
+      faultKinds: [],
+      storeFaultKinds: own.pick<readonly StoreFaultPlan['kind'][]>([
+        ['open transaction'],
+        ['open transaction'],
+        ['open transaction', 'left setting'],
+        ['held connections', 'open transaction'],
+      ]),
+      plan: { connectionLimit: own.pick([1, 2, 4]), looksAtLeases: own.chance(0.7) },
+    };
+  },
+  // Statements wait for rows, and connections end, while locks change hands.
+  (random) => {
+    const own = random.fork(11);
+    return {
+      weight: 2,
+      backends: ['postgres'],
+      emphasis: {
+        isTidy: false,
+        operatorKinds: own.pick([[], ['steal', 'force-release']]),
+        clients: [2, 3],
+        operations: 5,
+        pauseMs: 30,
+        holdMs: own.pick([5, 100]),
+        ttlsMs: own.pick([[150, 400], [3_000]]),
+      },
+      network: own.pick([SOUND, { ...SOUND, lostReplies: 0.05, lostPushes: 0.1 }]),
+      faultKinds: own.pick([[], ['reset']]),
+      storeFaultKinds: ['rows locked', 'rows locked', 'sessions end', 'restart'],
+    };
+  },
   // A name is not used for so long that its record is deleted.
   () => ({
     backends: ['record'],

@@ -1,5 +1,5 @@
 import { BEAT_MS } from '../store/rules-backend.ts';
-import { type BackendKind, hasEndsByTime, type Plan, triesAgain } from './plan.ts';
+import { type BackendKind, hasEndsByTime, listens, type Plan, triesAgain } from './plan.ts';
 
 /** After the last fault, somebody who waits gets on within this and the longest hold, in milliseconds. */
 const PROGRESS_MS = 8_000;
@@ -9,6 +9,9 @@ const RECORD_ANSWER_MS = 5_000;
 const ETCD_MS = 2 * 13_000;
 /** A session of ZooKeeper that gets no answer ends within this: the longest one, and its handshakes, in milliseconds. */
 const SESSION_MS = 2 * 2_000 + 1_000;
+/** Waiters of PostgreSQL that poll do so within this; and a lost message to the others is made good within the other, in milliseconds. */
+const POLL_MS = 250;
+const UNHEARD_MS = 4_000;
 /** A free resource is entered by whoever waits within this and the times of messages, in milliseconds. */
 const IDLE_MS = 100;
 
@@ -69,6 +72,9 @@ function idleOf(plan: Plan): number {
   if (backend === 'etcd') return promptMs + 300 + (network.lostPushes > 0 ? ETCD_MS : 0);
   // A lost wake-up is made good by a heartbeat or a poll.
   if (backend === 'sqlite') return promptMs + (network.lostPushes > 0 ? 2 * (500 + maxPollMs) : 0);
+  // A listener that hears nothing any more is found by its next check, which the pool answers in its place.
+  if (backend === 'postgres')
+    return promptMs + (listens(plan) ? 0 : POLL_MS) + (network.lostPushes > 0 ? UNHEARD_MS : 0);
   if (triesAgain(plan) && record?.watches !== true) return promptMs + 2.5 * maxPollMs;
   if (network.lostPushes === 0) return promptMs;
   // A lost message is made good by the next check of its process, and perhaps by that of the next waiter.

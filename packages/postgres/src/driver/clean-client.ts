@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { answerWithin } from '@locks/core/backend';
 import type pg from 'pg';
 import {
   ASK_OUTSIDE,
@@ -6,10 +7,12 @@ import {
   OpenTransactionError,
   warnOfOpenTransaction,
 } from './open-transaction.ts';
-import { codeOf } from './server-error.ts';
+import { asError, codeOf } from './server-error.ts';
 
 /** The default of `max` of pg's pool. */
 const DEFAULT_MAX = 10;
+/** The silence after which a client counts as broken, whatever TCP says. */
+const ANSWER_MS = 5_000;
 /** The status of a session outside of a transaction, as `ReadyForQuery` tells it. */
 const IDLE = 'I';
 
@@ -40,14 +43,34 @@ class TransactionStatus {
     return this.#last !== undefined && this.#last !== IDLE;
   }
 
-  /** Tells whether a transaction is open. Asks the server only while a query of the application is under way, or after a failure. */
-  check(done: (isOpen: boolean) => void): void {
+  /**
+   * Tells whether a transaction is open, or that the server is silent. Asks the server only while a query of the application is under way,
+   * or after a failure.
+   */
+  check(done: (isOpen: boolean, silence?: Error) => void): void {
     if (this.#last !== undefined && this.#client.readyForQuery === true) return done(this.wasOpen);
+    void this.#askInTime(done);
+  }
+
+  async #askInTime(done: (isOpen: boolean, silence?: Error) => void): Promise<void> {
+    let isOpen = false;
+    let silence: Error | undefined;
+    try {
+      isOpen = await answerWithin(this.#ask(), ANSWER_MS);
+    } catch (error) {
+      silence = asError(error);
+    }
+    done(isOpen, silence);
+  }
+
+  #ask(): Promise<boolean> {
     const question = { text: ASK_OUTSIDE, rowMode: 'array' };
-    this.#client.query(question, (error: Error | null, result?: { readonly rows: unknown[][] }) => {
-      // Any other failure meets the statement of the caller too.
-      if (error !== null && error !== undefined) done(codeOf(error) === IN_FAILED_TRANSACTION);
-      else done(Number(result?.rows[0]?.[0]) !== 1);
+    return new Promise((resolve) => {
+      this.#client.query(question, (error: Error | null, result?: { readonly rows: unknown[][] }) => {
+        // Any other failure meets the statement of the caller too.
+        if (error !== null && error !== undefined) resolve(codeOf(error) === IN_FAILED_TRANSACTION);
+        else resolve(Number(result?.rows[0]?.[0]) !== 1);
+      });
     });
   }
 }
@@ -86,10 +109,12 @@ export function takeCleanClient(pool: pg.Pool, passedOver: pg.PoolClient[], lend
     if (client === undefined) return give(error);
     // The pool listens to idle clients only, and an error without a listener ends the process.
     client.on('error', ignore);
-    transactionStatusOf(client).check((isOpen) => {
+    transactionStatusOf(client).check((isOpen, silence) => {
       if (!isOpen) {
         client.removeListener('error', ignore);
-        return give(undefined, client);
+        if (silence === undefined) return give(undefined, client);
+        client.release(silence);
+        return give(silence);
       }
       warnOfOpenTransaction(pool);
       // The client is kept until another one was found: a pool lends the one that came back last.

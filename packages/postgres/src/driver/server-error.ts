@@ -4,9 +4,15 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : '';
 }
 
-/** Whether the server refused one statement and the connection stays usable. */
+/** The SQL state of a write where a transaction is read-only. */
+const READ_ONLY = '25006';
+
+/**
+ * Whether the server refused one statement and the connection stays usable. One that is read-only is not: its server became a standby, or
+ * the application left it so, and another connection may reach the primary.
+ */
 export function isRefusal(error: unknown): boolean {
-  return (error as { severity?: unknown }).severity === 'ERROR';
+  return (error as { severity?: unknown }).severity === 'ERROR' && codeOf(error) !== READ_ONLY;
 }
 
 /**
