@@ -104,7 +104,7 @@ test('a file system whose names are too short', async () => {
     fs.openSync = openSync;
     syncBuiltinESMExports();
   });
-  fs.openSync = ((path: string, ...rest: []) => {
+  fs.openSync = ((path: string, ...rest: [flags: string]) => {
     if (basename(path).length <= 135) return openSync(path, ...rest);
     throw Object.assign(new Error('ENAMETOOLONG'), { code: 'ENAMETOOLONG' });
   }) as typeof openSync;
