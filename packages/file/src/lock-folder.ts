@@ -126,15 +126,16 @@ export class LockFolder {
   #lookAtOther(path: string): void {
     const changedAt = lastChange(path);
     const before = this.#others.get(path);
-    this.#others.set(path, changedAt);
     const bootedAt = Date.now() - uptime() * 1_000;
     const isOfThisBoot = changedAt > bootedAt + WALL_SLACK_MS && changedAt < Date.now() + WALL_SLACK_MS;
     if (isOfThisBoot || (before !== undefined && changedAt > before))
       throw new LockFolderError(
         'TWO_MACHINES',
         `folder of locks ${this.#options.folder}: another machine, or another kernel, uses it too (${path}), and clocks of two machines have ` +
-          'nothing in common. Give each a folder of its own, or use a store that has a server',
+          `nothing in common. Give each a folder of its own, or use a store that has a server. Once the other one has stopped, delete ${path}`,
       );
+    // After a refusal it stays as it was: the next call is refused too.
+    this.#others.set(path, changedAt);
     if (changedAt < bootedAt - KEPT_MS) rmSync(path, { recursive: true, force: true });
   }
 }

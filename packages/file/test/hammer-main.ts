@@ -8,6 +8,7 @@ const ttlMs = Number(ttl);
 const backend = fileBackend(folder);
 const call: Call = { now: () => performance.now(), deadline: Infinity };
 let count = 0;
+let hasHeld = false;
 let isStopping = false;
 
 async function acquire(request: AcquireRequest): Promise<Grant> {
@@ -35,6 +36,8 @@ async function work(resource: string): Promise<void> {
       appendFileSync(log, `\n${JSON.stringify({ resource, kind, token, what, at, leftMs })}\n`);
     };
     note('enter');
+    if (!hasHeld) process.send?.('working');
+    hasHeld = true;
     if (count % 3 === 0) await backend.renew([{ grant, ttlMs }], call);
     if (count % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
     note('exit');
