@@ -33,11 +33,22 @@ it.each([
   ['mongodb://127.0.0.1:1/app', '@locks/mongodb mongodb'],
   ['kubernetes://', '@locks/kubernetes @kubernetes/client-node'],
 ])('%s without its packages says what to install, and exits with 64', async (url, packages) => {
-  const outcome = await new Promise((resolve) => {
-    const args = [join(installed, 'dist/main.js'), 'ls', '--url', url];
-    execFile(process.execPath, args, { cwd: folder }, (error, _, stderr) =>
+  expect(await run('ls', '--url', url)).toEqual({
+    code: 64,
+    stderr: expect.stringMatching(`: npm install ${packages}\n$`),
+  });
+});
+
+it('prove without its package says what to install, and exits with 64', async () => {
+  const outcome = await run('prove', '--url', 'sqlite:locks.db');
+  expect(outcome).toEqual({ code: 64, stderr: expect.stringMatching(': npm install @locks/prove\n$') });
+});
+
+function run(...args: readonly string[]): Promise<unknown> {
+  return new Promise((resolve) => {
+    const all = [join(installed, 'dist/main.js'), ...args];
+    execFile(process.execPath, all, { cwd: folder }, (error, _, stderr) =>
       resolve({ code: error?.code, stderr }),
     );
   });
-  expect(outcome).toEqual({ code: 64, stderr: expect.stringMatching(`: npm install ${packages}\n$`) });
-});
+}

@@ -97,6 +97,8 @@ export interface Proof {
   readonly grants: number;
   readonly promises: readonly PromiseProof[];
   readonly faults: readonly FaultProof[];
+  /** The servers to which workers connected, each behind proxies: `host:port`. */
+  readonly servers: readonly string[];
   /** What could not be tested here, in sentences. */
   readonly untested: readonly string[];
   /** Absent where it did not run. */

@@ -27,7 +27,7 @@ export interface ProveOptions {
   readonly workers?: number | undefined;
   /** How long a hold lasts without a renewal, in milliseconds. @defaultValue 1 500, or the shortest of the backend if that is more */
   readonly ttlMs?: number | undefined;
-  /** Whether the conformance suite runs first. @defaultValue false */
+  /** Whether the conformance suite runs first; it is for backends, not for the locks of another library. @defaultValue false */
   readonly suite?: boolean | undefined;
   /** Ends the run early; the proof tells of what was seen until then. @defaultValue none */
   readonly signal?: AbortSignal | undefined;

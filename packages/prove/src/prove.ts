@@ -66,7 +66,7 @@ export async function prove(options: ProveOptions): Promise<Proof> {
   const first = { store, folder, prefix, size, openMs: OPEN_MS, ttlMs: given.ttlMs ?? LEAST_TTL_MS };
   await using crew = new WorkerCrew(first);
   const opened = await openFirst(crew);
-  const suite = isSuite ? await runSuite(store, seed) : undefined;
+  const suite = isSuite && !opened.isOther ? await runSuite(store, seed) : undefined;
   const { capabilities, pairMs } = opened;
   const isSession = capabilities.tenure === 'session';
   const holdMs = isSession ? SESSION_MS : inSteps(given.ttlMs ?? LEAST_TTL_MS, capabilities.ttl);
@@ -128,6 +128,7 @@ export async function prove(options: ProveOptions): Promise<Proof> {
       about: faultOf(fault).about,
       times: strikes.filter((one) => one.fault === fault).length,
     })),
+    servers: crew.servers,
     untested: untested(crew, faults, strikes, opened),
     ...(suite !== undefined && { suite }),
     timeline: timelineOf(record, strikes, crew.lanes, prefix, from),

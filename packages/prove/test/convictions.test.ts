@@ -12,6 +12,15 @@ const CONVICTIONS: readonly (readonly [Planted, convicted: string, faults: reado
   ['last-first', 'order', ['clock']],
 ];
 
+it('the conformance suite runs without a test runner, and finds the error too', {
+  timeout: 240_000,
+}, async () => {
+  const proof = await proveSqlite('stale-tokens', { runMs: 1_000, faults: ['block'], suite: true });
+  expect(proof.kept).toBe(false);
+  expect(proof.suite?.passed).toBeGreaterThan(100);
+  expect(proof.suite?.failed.map(({ id }) => id).join()).toMatch(/fencing|token/);
+});
+
 describe('a planted error is found', () => {
   it.each(CONVICTIONS)('%s breaks the promise %s', async (planted, convicted, faults) => {
     const proof = await proveSqlite(planted, { runMs: 8_000, faults });

@@ -10,7 +10,7 @@ import { timelinePicture } from './timeline-picture.ts';
  * @param command - the command that repeats the run, as the reader is to type it
  */
 export function proofPage(proof: Proof, command: string): string {
-  const { backend, kept, faults, untested, suite, timeline, startedAt, seed } = proof;
+  const { backend, kept, faults, servers, untested, suite, timeline, startedAt, seed } = proof;
   const verdict = kept ? 'Every promise that was tested was kept' : 'A promise was broken';
   return `<!doctype html>
 <html lang="en">
@@ -44,6 +44,7 @@ ${timelinePicture(timeline)}
 <ul>
 ${faults.map(({ fault, about, times }) => `<li><b>${fault}</b>, ${times === 1 ? 'once' : `${grouped(times)} times`}: ${text(about)}.</li>`).join('\n')}
 </ul>
+${servers.length > 0 ? `<p>Behind proxies: ${text(servers.join(', '))}.</p>` : ''}
 <h2>Not tested here</h2>
 <ul>
 ${untested.map((sentence) => `<li>${text(sentence)}</li>`).join('\n')}

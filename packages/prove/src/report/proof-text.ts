@@ -2,7 +2,7 @@ import type { PromiseProof, Proof } from '../proof.ts';
 
 /** A proof in words, for a terminal: lines of at most some hundred characters, without control characters. */
 export function proofText(proof: Proof): string {
-  const { backend, seed, suite, faults, untested, promises, kept } = proof;
+  const { backend, seed, suite, faults, servers, untested, promises, kept } = proof;
   const made = faults.filter(({ times }) => times > 0).map(({ fault, times }) => `${fault} ${times}×`);
   return [
     `${backend}: ${summaryOf(proof)}`,
@@ -11,6 +11,7 @@ export function proofText(proof: Proof): string {
     ...(suite === undefined ? [] : suiteLines(suite)),
     '',
     `faults: ${made.join(', ') || 'none'}`,
+    ...(servers.length > 0 ? [`behind proxies: ${servers.join(', ')}`] : []),
     ...untested.map((sentence) => `not tested here: ${sentence}`),
     `seed ${seed} makes the same faults in the same order`,
     kept ? 'verdict: every promise that was tested was kept' : 'verdict: BROKEN',
