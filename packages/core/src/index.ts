@@ -12,6 +12,7 @@ export type {
   ProtocolEvent,
   ProtocolMethod,
   ProtocolOutcome,
+  ProtocolStep,
 } from './protocol.ts';
 export { isLockError, LockError, type LockErrorCode, type LockErrorDetails } from './errors.ts';
 export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
