@@ -51,7 +51,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   postgres: ['advisory-load', 'lease-load'],
   'redis-glide': ['cluster'],
   'redis-node': ['topologies'],
-  simulation: ['simulation', 'planted-errors'],
+  simulation: ['simulation', 'planted-errors', 'traces'],
   site: ['reference'],
 };
 
