@@ -28,7 +28,7 @@ const WRITTEN_BY =
 const MEASURED = `## How it was measured
 
 Three client processes use locks of a real server while one kind of fault, the *nemesis*, is made again and again. The checker of \`@locks/history\` judges the
-[history](histories.md) of all calls. The workloads run at the same time: two mutexes, a set that is read, changed and written under a lock, a readers–writer lock,
+[history](histories.md) of all calls; \`--trace FOLDER\` keeps [traces](traces.md), which \`locks verify\` judges. The workloads run at the same time: two mutexes, a set that is read, changed and written under a lock, a readers–writer lock,
 a semaphore of three permits, and pairs of locks taken together.
 
 The ttl is 1 s (etcd and ZooKeeper: 2 s, advisory locks: 3 s). \`npm run lab -- <backend> --nemesis <name> --seed <seed> --minutes <n>\` repeats the

@@ -12,6 +12,7 @@ export type {
   ProtocolEvent,
   ProtocolMethod,
   ProtocolOutcome,
+  ProtocolStep,
 } from './protocol.ts';
 export {
   type CircleMember,

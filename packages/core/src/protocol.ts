@@ -58,7 +58,8 @@ export type ProtocolMethod =
   | 'resize'
   | 'forceRelease';
 
-type ProtocolStep =
+/** What happened, without the manager and the time. */
+export type ProtocolStep =
   /** A call is sent to the store, or begins to wait. `call` is its number in the manager. */
   | {
       readonly step: 'call';
@@ -207,7 +208,8 @@ export function shownLease({ request, fencingToken }: Grant): ProtocolAcquisitio
 
 /** A backend that breaks its contract may answer with anything. */
 function outcomeOf(answer: unknown): ProtocolOutcome {
-  if (typeof answer !== 'object' || answer === null) return { status: String(answer ?? 'none') };
+  if (typeof answer !== 'object' || answer === null)
+    return { status: String((answer as string | undefined) ?? 'none') };
   const { status = 'granted', reason, grant, ...given } = answer as Partial<AnyAnswer>;
   const { fencingToken, countedFrom, validForMs, acquisitionId } = { ...given, ...grant };
   const id = acquisitionId && shownId(acquisitionId);

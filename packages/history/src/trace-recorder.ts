@@ -78,7 +78,7 @@ class Recording implements TraceRecording {
   #kept: { readonly time: number; readonly message: ProtocolMessage }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isBlocked = false;
-  #error: unknown;
+  #error: Error | undefined;
   #droppedBefore = 0;
   #clockAt: number;
   #closing: Promise<void> | undefined;
@@ -145,7 +145,7 @@ class Recording implements TraceRecording {
     });
   }
 
-  readonly #failed = (error: unknown): void => {
+  readonly #failed = (error: Error): void => {
     this.#error ??= error;
   };
 

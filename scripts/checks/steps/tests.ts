@@ -54,7 +54,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   prove: ['convictions'],
   'redis-glide': ['cluster'],
   'redis-node': ['topologies'],
-  simulation: ['simulation', 'planted-errors'],
+  simulation: ['simulation', 'planted-errors', 'traces'],
   site: ['reference'],
 };
 
