@@ -1,4 +1,4 @@
-import type { PlantedError } from './planted-errors.ts';
+import type { PlantedError } from './planted-error.ts';
 
 /** What an application brings to light that uses the client of its locks for itself. */
 export const errorsOfApplications: readonly PlantedError[] = [

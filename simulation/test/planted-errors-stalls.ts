@@ -1,4 +1,4 @@
-import type { PlantedError } from './planted-errors.ts';
+import type { PlantedError } from './planted-error.ts';
 
 /** What a stall of an event loop brings to light: bugs of the track record, and lines that stand for others. */
 export const errorsOfStalls: readonly PlantedError[] = [

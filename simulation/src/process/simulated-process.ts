@@ -85,7 +85,7 @@ export class SimulatedProcess {
   #standsSince = 0;
   readonly #stalls: PastStall[] = [];
   /** Goes on with what waits until true time has come to where the process is. */
-  #caughtUp: (() => void)[] = [];
+  readonly #caughtUp: (() => void)[] = [];
   #lateTurn = -1;
   #hasStoodInTurn = false;
   /** It stands still in the middle of an event. */

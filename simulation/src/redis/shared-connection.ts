@@ -13,7 +13,7 @@ export class SharedConnection {
   /** What `EXEC` carries out; `undefined`: no `MULTI` is open. */
   #queued: { readonly what: () => string; readonly run: () => ClientReply }[] | undefined;
   #isRefused = false;
-  #listensTo = new Set<string>();
+  readonly #listensTo = new Set<string>();
   #database = 0;
   readonly #executesLate: (what: string) => void;
 
