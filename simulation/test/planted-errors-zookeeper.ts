@@ -25,13 +25,15 @@ export const inZookeeper: readonly PlantedError[] = [
       'if (this.#proven && this.now() >= this.#validity.validUntil) return this.end();',
       '',
       'a session that was not proven in time comes back to life',
+      642,
     ],
     ['if (this.connected) void this.#probe();', '', 'a session is proven by releases only', 78],
-    ['    this.watches.end();\n', '', 'waiters do not hear of the end of their session'],
+    ['    this.watches.end();\n', '', 'waiters do not hear of the end of their session', 9],
     [
       'else this.end();\n      },',
       'else void 0;\n      },',
       'a session without answers never ends for its waiters',
+      6,
     ],
   ),
   ...errorsIn(
@@ -40,21 +42,19 @@ export const inZookeeper: readonly PlantedError[] = [
       "this.#uncertain = hasCode(made.reason, 'CONNECTION_LOSS', 'SESSION_EXPIRED');",
       'this.#uncertain = false;',
       'a waiter enters the queue a second time behind an answer that was lost',
-    ],
-    [
-      'const [, queue] = await Promise.all([this.#session.barrier(), this.#session.queue(this.parent)]);\n    const [found',
-      'const queue = await this.#session.queue(this.parent);\n    const [found',
-      'a node is looked for on a server that is behind',
+      3,
     ],
     [
       'this.#resourceNodes.unmade(this.parent);',
       '',
       'a resource whose node others have deleted cannot be locked',
+      4,
     ],
     [
       'const [made, removed] = await Promise.allSettled([',
       'const [removed, made] = await Promise.allSettled([\n        this.#session.remove(`${this.parent}/${node.name}`),',
       'a hold ends before its share begins',
+      6,
     ],
     [
       '|| this.#uncertain || this.#maybeShared;',
@@ -66,6 +66,7 @@ export const inZookeeper: readonly PlantedError[] = [
       'if (node !== undefined && holdsAlone(modeOf(node)) && this.granted && !isUnclear()) {',
       'if (node !== undefined && holdsAlone(modeOf(node)) && !isUnclear()) {',
       'whoever waits behind one who gave up enters at once',
+      2,
     ],
   ),
   ...errorsIn(
@@ -74,26 +75,25 @@ export const inZookeeper: readonly PlantedError[] = [
       'compareSequences(a.sequence, b.sequence) || ',
       '',
       'the queue has another order than that in which its waiters came',
+      2,
     ],
     [
       "while (ahead >= 0 && this.nodes[ahead]?.kind !== 'x') ahead -= 1;",
       'ahead = -1;',
       'readers enter beside a writer',
+      2,
     ],
   ),
   ...errorsIn('lock-node-creation', [
     'after.cversion === ((before.cversion + 1) | 0) ? after.pzxid : undefined',
     'after.pzxid',
     'a node gets the token of another that came with it',
+    4,
   ]),
   ...errorsIn('node-changed', [
     'if ((await session.watches.add(path, changed)) === undefined) return true;',
     'await session.watches.add(path, changed);',
     'a waiter misses that the one ahead is gone already',
-  ]),
-  ...errorsIn('harden-client', [
-    '    this.pendingBuffer = null;\n    onSocketConnected.call(this);',
-    '    onSocketConnected.call(this);',
-    'half of an answer is joined to the next connection',
+    9,
   ]),
 ];
