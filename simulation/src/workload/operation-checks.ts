@@ -184,8 +184,7 @@ export class OperationChecks {
     const stoodMs = process.stoodBeside(startedAtTrue);
     const tookMs = process.clock.monotonic() - startedAt;
     const mostMs = Math.min(this.#context.releaseBudgetMs, leftMs);
-    const isEarly =
-      hasFailed && !isShared && !this.#context.failsForGood && tookMs < mostMs - LAST_PAUSE_MS;
+    const isEarly = hasFailed && !isShared && !this.#context.failsForGood && tookMs < mostMs - LAST_PAUSE_MS;
     const latestMs = mostMs + SETTLES_WITHIN_MS + this.#context.releasesBeforeMs + MOST_STOOD * stoodMs;
     if (isEarly || tookMs > latestMs)
       this.#violated('§2.5', `released its lease, which lasted ${leftMs} ms, for ${tookMs} ms`);

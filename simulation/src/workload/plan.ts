@@ -236,7 +236,11 @@ export function isSound(plan: Plan): boolean {
 
 /** Whether nothing goes wrong in this run but that processes stand still: a session of ZooKeeper may end by that, and calls in it fail. */
 export function onlyStands(plan: Plan): boolean {
-  return plan.backend !== 'zookeeper' && isSound(plan) && plan.faults.every(({ kind }) => kind === 'pause' || kind === 'stall');
+  return (
+    plan.backend !== 'zookeeper' &&
+    isSound(plan) &&
+    plan.faults.every(({ kind }) => kind === 'pause' || kind === 'stall')
+  );
 }
 
 /** Whether the application makes the store refuse what the locks ask. */
