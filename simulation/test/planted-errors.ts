@@ -1,17 +1,6 @@
-import type { SourceChange } from '../src/process/source-change.ts';
 import type { BackendKind } from '../src/workload/plan.ts';
+import type { PlantedError } from './planted-error.ts';
 import { inZookeeper } from './planted-errors-zookeeper.ts';
-
-/** An error in a line on which a promise hangs. */
-export interface PlantedError {
-  readonly what: string;
-  readonly backend: BackendKind;
-  readonly change: SourceChange;
-  /** The first schedule: of what schedule 1 and the next ones do not find, the one that did. */
-  readonly seed: number;
-  /** Found where leases are transferred. */
-  readonly handsOver?: true;
-}
 
 /** What stands in the file, no more of it than tells it apart; what takes its place; what goes wrong. */
 type Change = readonly [from: string, to: string, what: string, seed?: number];

@@ -13,7 +13,8 @@ import type {
   ResourcePlan,
   StoreFaultPlan,
 } from './plan.ts';
-import { drawTheme, type Theme } from './themes.ts';
+import type { Theme } from './theme.ts';
+import { drawTheme } from './themes.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
 const MOST_DRIFT = 0.005;

@@ -1,0 +1,13 @@
+import type { SourceChange } from '../src/process/source-change.ts';
+import type { BackendKind } from '../src/workload/plan.ts';
+
+/** An error in a line on which a promise hangs. */
+export interface PlantedError {
+  readonly what: string;
+  readonly backend: BackendKind;
+  readonly change: SourceChange;
+  /** The first schedule: of what schedule 1 and the next ones do not find, the one that did. */
+  readonly seed: number;
+  /** Found where leases are transferred. */
+  readonly handsOver?: true;
+}
