@@ -1,4 +1,4 @@
-import type { PlantedError } from './planted-errors.ts';
+import type { PlantedError } from './planted-error.ts';
 
 /** What stands in the file of `packages/zookeeper/src`; what takes its place; what goes wrong; the first schedule. */
 type Change = readonly [from: string, to: string, what: string, seed?: number];

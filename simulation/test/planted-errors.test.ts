@@ -3,7 +3,7 @@ import { LockCode } from '../src/process/lock-code.ts';
 import { runSchedules } from '../src/run-schedules.ts';
 import { Simulation, type RunResult } from '../src/simulation.ts';
 import { drawPlan } from '../src/workload/draw-plan.ts';
-import type { PlantedError } from './planted-errors.ts';
+import type { PlantedError } from './planted-error.ts';
 import { plantedErrors } from './planted-errors.ts';
 
 /** A change of the sources may move an error to another schedule than the known one: the search goes on for so many. */

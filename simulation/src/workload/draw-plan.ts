@@ -15,7 +15,8 @@ import {
   type StoreFaultPlan,
 } from './plan.ts';
 import { onOneMachine } from './on-one-machine.ts';
-import { drawTheme, type Theme } from './themes.ts';
+import type { Theme } from './theme.ts';
+import { drawTheme } from './themes.ts';
 import { withApplication } from './with-application.ts';
 import { withStalls } from './with-stalls.ts';
 

@@ -1,5 +1,5 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
-import type { Theme } from './themes.ts';
+import type { Theme } from './theme.ts';
 
 const SOUND = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;
 const PLAIN = { isTidy: false, operatorKinds: [] } as const;

@@ -1,39 +1,9 @@
 // One file, a list: each theme is read beside the others, so that none repeats one.
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
-import type { RecordPlan } from '../record/record-plan.ts';
-import type { Emphasis } from './emphasis.ts';
+import type { Theme } from './theme.ts';
 import { zookeeperThemes } from './themes-zookeeper.ts';
-import { BACKEND_KINDS, type BackendKind, type FaultPlan, type Plan, type StoreFaultPlan } from './plan.ts';
-
-/** What a run is made of where it has a theme; the rest is drawn as in every run. */
-export interface Theme {
-  readonly backends: readonly BackendKind[];
-  /** How often it is drawn, beside the others. @defaultValue 1 */
-  readonly weight?: number;
-  readonly emphasis: Partial<Emphasis>;
-  /** Every process uses cohorts. */
-  readonly hasCohorts?: true;
-  /** In place of the network that was drawn. */
-  readonly network?: Partial<NetworkOptions>;
-  /** Empty: there are none. `undefined`: they are drawn as in every run. */
-  readonly faultKinds?: readonly FaultPlan['kind'][];
-  readonly storeFaultKinds?: readonly StoreFaultPlan['kind'][];
-  /** What a store of records is like. */
-  readonly record?: Partial<RecordPlan>;
-  readonly plan?: Partial<
-    Pick<
-      Plan,
-      | 'maxPollMs'
-      | 'knownScripts'
-      | 'refines'
-      | 'looksAtLeases'
-      | 'connectionLimit'
-      | 'requestTimeoutMs'
-      | 'cohort'
-    >
-  >;
-}
+import { BACKEND_KINDS, type BackendKind } from './plan.ts';
 
 const EVERY_BACKEND: readonly BackendKind[] = BACKEND_KINDS;
 const SOUND = { slow: 0, lostRequests: 0, lostReplies: 0, resent: 0, lostPushes: 0 } as const;

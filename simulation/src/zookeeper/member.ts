@@ -1,12 +1,9 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import { NodeTree, type Transaction } from './node-tree.ts';
-import { ServerConnection, type ServerWire, type Write } from './server-connection.ts';
+import { type Forwarded, ServerConnection, type ServerWire } from './server-connection.ts';
 
-/** What a server asks of the leader. */
-export type Forwarded = Write | { readonly kind: 'new session'; readonly timeoutMs: number };
-
-export type Applied = (transaction: Transaction) => void;
+type Applied = (transaction: Transaction) => void;
 
 /** What comes from a server to the leader. */
 export interface Origin {

@@ -1,6 +1,5 @@
 import { Buffer } from 'node:buffer';
-import type { Member } from './member.ts';
-import type { StoredNode, Transaction } from './node-tree.ts';
+import type { NodeTree, StoredNode, Transaction } from './node-tree.ts';
 import { inWords, type Opening, readOpening, readRequest, type Request } from './request.ts';
 import { Messages, WireWriter } from './wire.ts';
 
@@ -8,6 +7,17 @@ import { Messages, WireWriter } from './wire.ts';
 export interface ServerWire {
   send(kind: 'reply' | 'watch', what: () => string, bytes: Buffer): void;
   end(): void;
+}
+
+/** A server, as a connection of a client uses it. */
+interface ConnectedServer {
+  readonly tree: NodeTree;
+  touch(session: number): boolean;
+  forward(what: Forwarded, session: number, applied: (transaction: Transaction) => void): void;
+  revalidate(session: number, tell: (timeoutMs: number | undefined) => void): void;
+  takeOver(session: number, by: ServerConnection): void;
+  watch(path: string, connection: ServerConnection): void;
+  left(connection: ServerConnection): void;
 }
 
 interface Pending {
@@ -24,16 +34,16 @@ const CONNECTED = 3;
 
 /** One connection of a client at a server. Requests are answered in their order, and a read sees the writes before it. */
 export class ServerConnection {
-  readonly #member: Member;
+  readonly #member: ConnectedServer;
   readonly #wire: ServerWire;
   readonly #messages = new Messages();
   #state: 'new' | 'opening' | 'open' | 'closed' = 'new';
   /** What came while the session was opened. */
-  #early: Buffer[] = [];
-  #pending: Pending[] = [];
+  readonly #early: Buffer[] = [];
+  readonly #pending: Pending[] = [];
   session = 0;
 
-  constructor(member: Member, wire: ServerWire) {
+  constructor(member: ConnectedServer, wire: ServerWire) {
     this.#member = member;
     this.#wire = wire;
   }
@@ -159,8 +169,10 @@ export class ServerConnection {
   }
 }
 
-/** What goes to the leader. */
-export type Write = Extract<Request, { kind: 'create' | 'delete' | 'end session' }>;
+type Write = Extract<Request, { kind: 'create' | 'delete' | 'end session' }>;
+
+/** What a server asks of the leader. */
+export type Forwarded = Write | { readonly kind: 'new session'; readonly timeoutMs: number };
 
 function isWrite(request: Request): request is Write {
   return request.kind === 'create' || request.kind === 'delete' || request.kind === 'end session';

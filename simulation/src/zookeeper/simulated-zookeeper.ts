@@ -1,7 +1,8 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
-import { type Forwarded, Member, type Origin, type Quorum } from './member.ts';
+import { Member, type Origin, type Quorum } from './member.ts';
 import { type Change, nameOf, NodeTree, parentOf, type Transaction } from './node-tree.ts';
+import type { Forwarded } from './server-connection.ts';
 import { SessionTracker } from './session-tracker.ts';
 
 export interface ZookeeperServers {

@@ -132,7 +132,7 @@ it('answers, stats, refusals and watches are those of a real server, in their or
       // Its ephemeral nodes go with it.
       await pair.end(name);
       await open();
-    } else if (random.chance(0.02)) {
+    } else if (random.chance(1 / 50)) {
       await pair.agree();
       for (const session of pair.of(name)) await session.reconnect();
     } else {
