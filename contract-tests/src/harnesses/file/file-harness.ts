@@ -51,7 +51,7 @@ export function fileHarness(module: string, name: string, watch: boolean): Harne
       },
     },
     // A process that stands still is passed over after two seconds.
-    timing: { ttlMs: 300, slackMs: 300, idleGapMs: 2_600 },
+    timing: { idleGapMs: 2_600 },
   });
 }
 
