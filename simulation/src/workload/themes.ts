@@ -1,4 +1,5 @@
 // One file, a list: each theme is read beside the others, so that none repeats one.
+import type { StoreFaultPlan } from './plan.ts';
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { NetworkOptions } from '../network/link.ts';
 import type { Theme } from './theme.ts';
