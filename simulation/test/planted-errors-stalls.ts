@@ -5,7 +5,7 @@ export const errorsOfStalls: readonly PlantedError[] = [
   {
     backend: 'rules',
     what: 'the time of a stall counts for a call',
-    seed: 522,
+    seed: 291,
     change: {
       file: 'core/src/backend/time-budget.ts',
       from: 'isStall ? Math.min(lateMs, LARGEST_STALLED_PART * this.#stepMs) : 0',
@@ -15,7 +15,7 @@ export const errorsOfStalls: readonly PlantedError[] = [
   {
     backend: 'etcd',
     what: 'the time of a stall counts for a call',
-    seed: 841,
+    seed: 279,
     change: {
       file: 'core/src/backend/time-budget.ts',
       from: 'isStall ? Math.min(lateMs, LARGEST_STALLED_PART * this.#stepMs) : 0',
@@ -25,7 +25,7 @@ export const errorsOfStalls: readonly PlantedError[] = [
   {
     backend: 'redis',
     what: 'a hand-off in a reply is counted from after a stall',
-    seed: 760,
+    seed: 1_675,
     change: {
       file: 'redis-protocol/src/backend.ts',
       from: '() => call.now() - sentAt',
@@ -35,7 +35,7 @@ export const errorsOfStalls: readonly PlantedError[] = [
   {
     backend: 'rules',
     what: 'a stall between the readings of two clocks counts twice',
-    seed: 164,
+    seed: 544,
     change: {
       file: 'core/src/lifetime/clock.ts',
       from: 'monotonic = performance.now();\n      drift = Date.now() - monotonic - this.#skew;',

@@ -175,7 +175,7 @@ const inProtocol = [
       'a grant counts from its reply',
       34,
     ],
-    ['if (isOver(call)) throw error;', '', 'an attempt is repeated after its abandon', 877],
+    ['if (isOver(call)) throw error;', '', 'an attempt is repeated after its abandon', 1_352],
     [
       'if (isRedisGrant(grant)) grant.mayBeShared = true;',
       '',

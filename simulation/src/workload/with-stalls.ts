@@ -3,7 +3,7 @@ import { STALL_PLACES } from '../process/stall.ts';
 import type { FaultPlan, OperationPlan, Plan } from './plan.ts';
 
 /** What the random numbers are for. */
-const STALLS = 651;
+const STALLS = 952;
 /** The part of the runs in which processes stand still in the middle of an iteration of their event loops. */
 const STALLED_PART = 0.12;
 /** The part of these in which nothing else goes wrong: there everything that is asked of a store is answered. */
