@@ -1,7 +1,7 @@
 // What an application carries of a package: the main entry bundled, minified and gzipped. Why there are budgets: docs/adr/0006-size-budgets.md.
 // `ignore`: modules that the user has anyway.
 const budgets = [
-  { name: 'core', limit: '23.2 kB', ignore: [] },
+  { name: 'core', limit: '23.9 kB', ignore: [] },
   { name: 'file', limit: '21.5 kB', ignore: ['@locks/core'] },
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },

@@ -1,7 +1,7 @@
 import type { LockMode } from '../backend/types.ts';
 import type { LeaseOwner, LeaseState } from '../lifetime/lease-state.ts';
 import { processWide } from '../process-wide.ts';
-import { currentFrame, type Frame } from './context.ts';
+import { currentFrame, heldAround, type RunFrame } from './context.ts';
 
 /** A request for a lock of a manager. */
 interface LockRequest {
@@ -12,7 +12,7 @@ interface LockRequest {
 
 /** A wait for a lock of code that runs inside a `run`: what that holds is not released before the wait has ended. */
 interface LeaseWait extends LockRequest {
-  readonly frame: Frame;
+  readonly frame: RunFrame;
 }
 
 /** Why a lease does not end. */
@@ -77,8 +77,8 @@ export function circleOf(request: LockRequest): readonly CircleLink[] | undefine
   if (frame === undefined) return undefined;
   const stuck = new Map<LeaseState, Stuck>();
   const stuckOn = new ByLock<LeaseState>();
-  const stick = (around: Frame, because: Stuck): void => {
-    for (const lease of around.held()) {
+  const stick = (around: RunFrame, because: Stuck): void => {
+    for (const lease of heldAround(around)) {
       if (stuck.has(lease)) continue;
       stuck.set(lease, because);
       stuckOn.add(lease.owner, lease.grant.request.resource, lease);
