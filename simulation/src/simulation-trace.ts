@@ -28,7 +28,9 @@ export class SimulationTrace {
 
   get text(): string {
     const losses = this.#world.losses.map(
-      ({ from, until }) => `${JSON.stringify({ step: 'data-lost', time: from, until })}\n`,
+      // JSON has no infinity.
+      ({ from, until }) =>
+        `${JSON.stringify({ step: 'data-lost', time: from, until: Math.min(until, Number.MAX_SAFE_INTEGER) })}\n`,
     );
     const { now } = this.#world;
     const texts = this.#traced.map(
