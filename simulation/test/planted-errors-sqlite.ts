@@ -15,7 +15,8 @@ function errorsIn(file: string, ...changes: readonly Change[]): SqliteError[] {
     backend: 'sqlite',
     what,
     seed,
-    change: { file: `sqlite/src/${file}.ts`, from, to },
+    // The clock is shared with other stores of one machine.
+    change: { file: file.startsWith('core/') ? `${file}.ts` : `sqlite/src/${file}.ts`, from, to },
   }));
 }
 
@@ -126,7 +127,7 @@ export const sqliteErrors: readonly SqliteError[] = [
     'a process of another container counts as ended',
   ]),
   ...errorsIn(
-    'machine-clock',
+    'core/src/machine/machine-clock',
     ['monotonicMicros() - offset }', 'monotonicMicros() }', 'containers have different clocks'],
     ['monotonicMicros() - offset }', 'Date.now() * 1000 }', 'leases end by the wall clock'],
   ),

@@ -54,6 +54,31 @@ export const plantedInTraces: Readonly<Record<string, { readonly rule: TraceRule
     'rules: a process goes on with what it has transferred': { rule: 'belief-ended', seed: 2 },
     'record: a lease is adopted from whoever holds the lock': { rule: 'loss-explained', seed: 2 },
     'redis: a ticket is adopted twice': { rule: 'loss-explained', seed: 9 },
+    'zookeeper: the share of a downgrade without an answer stays after the release': {
+      rule: 'loss-explained',
+      seed: 152,
+    },
+    'zookeeper: whoever waits behind one who gave up enters at once': { rule: 'exclusion', seed: 2 },
+    'zookeeper: the queue has another order than that in which its waiters came': {
+      rule: 'exclusion',
+      seed: 2,
+    },
+    'zookeeper: readers enter beside a writer': { rule: 'exclusion', seed: 2 },
+    'zookeeper: a node gets the token of another that came with it': { rule: 'token-own', seed: 4 },
+    'sqlite: a renewal lasts for half of its ttl': { rule: 'loss-explained', seed: 8 },
+    'sqlite: a lease is kept for half of its ttl': { rule: 'permits', seed: 1 },
+    'sqlite: a token is given again': { rule: 'token-own', seed: 1 },
+    'sqlite: tokens fall with the wall clock': { rule: 'token-own', seed: 1 },
+    'sqlite: a permit of several counts as one': { rule: 'permits', seed: 1 },
+    'sqlite: permits that are held are not counted': { rule: 'permits', seed: 1 },
+    'postgres: a writer is let in beside readers': { rule: 'exclusion', seed: 7 },
+    'postgres: a waiter gets permits that are in use': { rule: 'permits', seed: 1 },
+    'postgres: a hand-off lasts for half of its ttl': { rule: 'exclusion', seed: 12 },
+    'postgres: a plain insert takes the lock from its holder': { rule: 'exclusion', seed: 1 },
+    'postgres: an open transaction of the application takes a lock back': {
+      rule: 'loss-explained',
+      seed: 51,
+    },
   };
 
 /** The table of docs/traces.md: how many of the planted errors a trace shows, by backend, and by which rule. */
