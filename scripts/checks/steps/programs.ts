@@ -21,9 +21,9 @@ const SHORT: Extents = {
   mysql: [250, 1],
   record: [150, 1],
   etcd: [150, 1],
-  zookeeper: [150, 1],
-  sqlite: [200, 1],
-  postgres: [50, 1],
+  zookeeper: [80, 1],
+  sqlite: [120, 1],
+  postgres: [20, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
