@@ -122,7 +122,8 @@ function noteLoss(
 /** Waits that end before the lock is free, by their time or by an abort. */
 async function hurried(context: LoopContext): Promise<void> {
   const isAborted = !context.locks.isOther && Math.random() < 0.4;
-  const waitMs = isAborted ? context.patienceMs : Math.round(80 * Math.random());
+  // A wait of 0 is a single attempt, which `answerMs` limits.
+  const waitMs = isAborted ? context.patienceMs : 1 + Math.round(80 * Math.random());
   const abortAfterMs = isAborted ? 80 * Math.random() : undefined;
   const hold = await acquire(context, NAMES.hurried, EXCLUSIVE, { waitMs, abortAfterMs });
   if (hold === undefined) return;
