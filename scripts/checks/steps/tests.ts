@@ -41,7 +41,6 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'board',
     'every-store',
     'prepare',
-    'prove-stores',
     'redis-deployments',
     'doctor/etcd',
     'doctor/mysql',
@@ -51,11 +50,16 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   etcd: ['many-waiters'],
   mysql: ['connections-in-use', 'long-queue'],
   postgres: ['advisory-load', 'lease-load'],
-  prove: ['convictions'],
   'redis-glide': ['cluster'],
   'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors', 'traces'],
   site: ['reference'],
+};
+
+/** Test files that judge a store by how fast it answers, under faults: nothing runs beside them. */
+const ALONE_FILES: Readonly<Record<string, readonly string[]>> = {
+  cli: ['prove-stores'],
+  prove: ['convictions'],
 };
 
 /** Servers that answer in seconds beside other tests, where the holds of their scenarios last for a few: these run alone. */
@@ -261,19 +265,24 @@ function rolloverStep(): Step {
   };
 }
 
-/** The tests of a package, and apart from them those of its files that take long. */
+/** The tests of a package, and apart from them those of its files that take long, or run alone. */
 function unitSteps({ path, shortName }: WorkspacePackage): Step[] {
   // The files of a built server that need none run in any case.
   const uses = BUILT.some((server) => server === shortName) ? [] : ALSO_USED[shortName];
   const more = { needs: serversOf(shortName), ...(uses && { uses }), concerns: [shortName] };
   const long = LONG_FILES[shortName] ?? [];
+  const alone = ALONE_FILES[shortName] ?? [];
   const name = `unit:${shortName}`;
-  const others = long.map((file) => `--exclude=**/${file}.test.ts`);
-  const files = long.map((file) => `${file}.test.ts`);
-  const about = `those that take long: ${long.join(', ')}`;
+  const others = [...long, ...alone].map((file) => `--exclude=**/${file}.test.ts`);
+  const stepOf = (kind: 'long' | 'alone', files: readonly string[], rest: Partial<Step>): Step[] => {
+    const selection = files.map((file) => `${file}.test.ts`);
+    const about = `those that ${kind === 'long' ? 'take long' : 'run alone'}: ${files.join(', ')}`;
+    return files.length > 0 ? [vitestStep(`${name}:${kind}`, about, path, selection, rest)] : [];
+  };
   return [
     vitestStep(name, `the tests of ${path}`, path, others, more),
-    ...(long.length > 0 ? [vitestStep(`${name}:long`, about, path, files, more)] : []),
+    ...stepOf('long', long, more),
+    ...stepOf('alone', alone, { ...more, kind: 'alone' }),
   ];
 }
 
