@@ -66,7 +66,8 @@ describe.concurrent('a task that is run by the launcher', () => {
     const { pids, folder } = await started();
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`left behind, ending it: ${pids[1]}`);
-    expect(pids.filter(isRunning)).toEqual([]);
-    expect(existsSync(folder)).toBe(false);
+    // A killed process takes a moment to be gone.
+    await waitUntil(() => !pids.some(isRunning), { what: 'the end of all processes' });
+    await waitUntil(() => !existsSync(folder), { what: 'the removal of the folder' });
   });
 });
