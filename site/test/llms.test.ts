@@ -15,6 +15,7 @@ it('begins with what the project is, then with the doors of the README', () => {
   expect(targets).toEqual([
     'getting-started',
     'choosing-a-backend',
+    'backends/file',
     'once-per-slot',
     'guides/in-your-application',
     'guides/serverless',

@@ -2,7 +2,11 @@ import type { RecordableLease } from '@locks/history';
 
 /** A hold of another library. */
 export interface OtherLease extends RecordableLease {
-  /** Gives the lock back. A rejection with the `code` `LOCK_LOST` says that the hold had ended before. */
+  /**
+   * Gives the lock back.
+   *
+   * @throws an error with the `code` `LOCK_LOST` where the hold had ended before; any other, where the outcome is unknown
+   */
   release(): Promise<unknown>;
 }
 
@@ -17,12 +21,17 @@ export interface OtherLocks {
    *
    * @param name - the name of the lock
    * @param limits - how long the hold lasts without a renewal, and how long the call may wait, in milliseconds
-   * @returns `undefined` where the lock was not free in time; a rejection says the same, or that the outcome is unknown
+   * @returns `undefined` where the lock was not free in time
+   * @throws any error, where the lock was not free in time or the outcome is unknown
    */
   acquire(
     name: string,
     limits: { readonly ttlMs: number; readonly waitMs: number },
   ): Promise<OtherLease | undefined>;
-  /** Closes the client. */
+  /**
+   * Closes the client.
+   *
+   * @throws any error, which the proof ignores
+   */
   close?(): Promise<unknown>;
 }

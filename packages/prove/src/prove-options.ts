@@ -19,7 +19,7 @@ export interface ProveOptions {
   readonly store: StoreModule;
   /** For how long workers use locks while faults are made, in milliseconds. @defaultValue 300 000 */
   readonly runMs?: number | undefined;
-  /** The number that all faults are drawn from. @defaultValue a random one, which the proof names */
+  /** The whole number below 2 ** 32 that all faults are drawn from. @defaultValue a random one, which the proof names */
   readonly seed?: number | undefined;
   /** The faults that are made. @defaultValue all */
   readonly faults?: readonly FaultName[] | undefined;

@@ -1,10 +1,14 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
 import { FAULTS, proofPage, proofText, prove } from '../src/index.ts';
 import { promiseOf, proveSqlite } from './sqlite-proof.ts';
 
 const module = new URL('fixtures/planted.ts', import.meta.url).href;
+// Other proofs of this machine have their folders beside.
+process.env['TMPDIR'] = mkdtempSync(join(tmpdir(), 'proofs-'));
+afterAll(() => rmSync(tmpdir(), { recursive: true }));
 const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('locks-prove-'));
 
 it('sound locks keep every promise, and the report says how often each was tested', async () => {
