@@ -8,7 +8,7 @@ describe('every store keeps its promises while workers are hurt', () => {
   it.each(STORE_NAMES)('%s', { timeout: 180_000 }, async (store) => {
     await using started = await startStore(store);
     await locks(started.url, 'prepare');
-    const outcome = await locks(started.url, 'prove', '--minutes', '0.35', '--seed', '11');
+    const outcome = await locks(started.url, 'prove', '--minutes', '0.2', '--seed', '11');
     expect(outcome.stdout).not.toMatch(/^broken/m);
     expect(outcome).toMatchObject({ code: 0, stderr: '' });
     expect(/, ([\d ]+) grants\b/.exec(outcome.stdout)?.[1]).toMatch(/^[1-9]/);
