@@ -97,7 +97,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['trace-encoder.ts'],
     ['trace-line.ts'],
     ['{history-verdict,history-operation}.ts'],
-    ['history-event.ts'],
+    ['{history-event,check-options}.ts'],
     ['history-error.ts'],
   ],
   memory: [['{index,test-backend}.ts'], ['memory-backend.ts'], ['{memory-store,movable-clock}.ts']],

@@ -15,6 +15,7 @@ import { testLockConformance as testWithNode } from '@locks/core/conformance/nod
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { adopt, transfer } from '@locks/core/transfer';
+import { checkTrace, parseTrace, recordTrace } from '@locks/history';
 import { prove } from '@locks/prove';
 import { quorumBackend } from '@locks/quorum';
 import { dynamodbBackend, dynamodbSlots, dynamodbResults } from '@locks/dynamodb';
@@ -470,6 +471,8 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
     call: (database) => upstashResults(database),
     valid: upstash,
   },
+  '@locks/history: checkTrace(options)': { call: (options) => checkTrace(parseTrace(''), options) },
+  '@locks/history: recordTrace(options)': { call: (options) => recordTrace('trace.jsonl', options) },
   '@locks/file: fileBackend(options)': {
     call: (options) => fileBackend('nowhere', options),
   },
@@ -518,6 +521,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/web-locks: leaseOf(lock)': 'a lock',
   '@locks/core/conformance: runCase(testCase)': 'a case of the suite',
   '@locks/core/conformance: writeReport(report)': 'a report of the suite',
+  '@locks/history: checkTrace(trace)': 'what readTrace() gave',
   '@locks/prove: proofPage(proof)': 'what prove() gave',
   '@locks/prove: proofText(proof)': 'what prove() gave',
   ...Object.fromEntries(

@@ -1,3 +1,4 @@
+import { checkOptions } from './check-options.ts';
 import { HistoryError, show } from './history-error.ts';
 import { judgeBeliefs } from './judge-beliefs.ts';
 import { judgeEnds } from './judge-ends.ts';
@@ -56,6 +57,7 @@ const SKEW_MS = 100;
  * ```
  */
 export function checkTrace(trace: ReadTrace, options: TraceCheckOptions = {}): TraceVerdict {
+  checkOptions('checkTrace()', options, ['skewMs', 'idleMs', 'lateMs']);
   const { idleMs = Number.POSITIVE_INFINITY, lateMs = 0 } = options;
   const isTime = (ms: unknown): boolean => typeof ms === 'number' && ms >= 0;
   for (const [name, ms] of Object.entries({ skewMs: options.skewMs ?? 0, idleMs, lateMs }))

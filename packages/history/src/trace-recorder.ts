@@ -4,6 +4,7 @@ import { createWriteStream, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
+import { checkOptions } from './check-options.ts';
 import { HistoryError, show } from './history-error.ts';
 import { type ProtocolMessage, TraceEncoder } from './trace-encoder.ts';
 
@@ -56,6 +57,7 @@ const CLOCK_EVERY_MS = 10_000;
  * ```
  */
 export function recordTrace(target: string | Writable, options: TraceOptions = {}): TraceRecording {
+  checkOptions('recordTrace()', options, ['store', 'hashNames', 'mostLines']);
   const { store, hashNames = false, mostLines = 100_000 } = options;
   const isPath = typeof target === 'string' && target !== '';
   if (!isPath && typeof (target as Partial<Writable> | null)?.write !== 'function')
