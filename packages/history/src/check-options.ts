@@ -26,9 +26,9 @@ export function checkOptions(caller: string, options: object, known: readonly st
 function differences(one: string, other: string): number {
   const [from, to] = [one.toLowerCase(), other.toLowerCase()];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [index, letter] of [...from].entries()) {
+  for (const [index, letter] of Array.from(from).entries()) {
     const next = [index + 1];
-    for (const [column, wanted] of [...to].entries())
+    for (const [column, wanted] of Array.from(to).entries())
       next.push(
         Math.min(
           (next[column] as number) + 1,
