@@ -91,9 +91,11 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 }
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
-  const plan = withApplication(withStalls(drawAnyPlan(backend, seed)));
+  const drawn = drawAnyPlan(backend, seed);
+  // Processes stand still within its transactions.
+  if (backend === 'sqlite') return onOneMachine(drawn);
+  const plan = withApplication(withStalls(drawn));
   if (backend === 'zookeeper') return inSessions(plan);
-  if (backend === 'sqlite') return onOneMachine(plan);
   if (backend === 'postgres') return onOwnConnections(plan);
   return backend === 'etcd' ? inSeconds(plan) : plan;
 }
