@@ -12,6 +12,7 @@ import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
+import { leftInWords, usersInWords } from './users-in-words.ts';
 
 /** A client that was silent for so long counts as dead, in microseconds (docs/backends/mysql.md). */
 const ALIVE_MICROS = 3_000_000;
@@ -115,17 +116,13 @@ export class NetworkedMysql implements SimulatedStore {
   /** Waiters of clients that are silent, and holds that have ended, count no more: the next write drops them. */
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
     const now = this.#micros();
-    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
     return this.#plan.resources.flatMap(({ name }) => {
       const { holds, waiters } = viewOfRow(this.#server.record(name));
-      return [
-        ...holds
-          .filter((hold) => named(hold) && now < (hold.until ?? 0))
-          .map(({ label }) => `the hold of ${name} by ${label}`),
-        ...waiters
-          .filter((waiter) => named(waiter) && this.#server.isAlive(waiter.client, ALIVE_MICROS))
-          .map(({ label }) => `the wait for ${name} of ${label}`),
-      ];
+      const living = {
+        holds: holds.filter(({ until }) => now < (until ?? 0)),
+        waiters: waiters.filter(({ client }) => this.#server.isAlive(client, ALIVE_MICROS)),
+      };
+      return leftInWords(name, living, isMeant);
     });
   }
 
@@ -147,7 +144,7 @@ export class NetworkedMysql implements SimulatedStore {
   }
 
   #checkWrite(name: string, view: RowView, writer: string | undefined): void {
-    this.#world.note(this.name, () => `${name} ${inWords(view)}`);
+    this.#world.note(this.name, () => `${name} ${usersInWords(view)}`);
     const now = this.#micros();
     const check = this.#checks.get(name) ?? this.#newCheck(name);
     this.#checks.set(name, check);
@@ -168,8 +165,4 @@ export class NetworkedMysql implements SimulatedStore {
     this.goAway(downMs);
     for (const [link] of this.#pools) link.reset();
   }
-}
-
-function inWords({ holds, waiters }: RowView): string {
-  return `is held by ${holds.map(({ label }) => label).join(', ') || 'nobody'}, waited for by ${waiters.map(({ label }) => label).join(', ') || 'nobody'}`;
 }

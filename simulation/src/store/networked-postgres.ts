@@ -13,6 +13,7 @@ import type { LoadedLocks } from '../process/lock-code.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
 import { listens, type Plan, type StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
+import { leftInWords, usersInWords } from './users-in-words.ts';
 
 interface UsedBy {
   readonly process: SimulatedProcess;
@@ -117,17 +118,13 @@ export class NetworkedPostgres implements SimulatedStore {
   /** Waiters of clients that are dead, and holds that have ended, count no more: the next step drops them. */
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
     const now = this.#server.micros();
-    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
     return this.#plan.resources.flatMap(({ name }) => {
       const { holds, waiters } = this.#view.get(name);
-      return [
-        ...holds
-          .filter((hold) => named(hold) && now < (hold.until ?? 0))
-          .map(({ label }) => `the hold of ${name} by ${label}`),
-        ...waiters
-          .filter((waiter) => named(waiter) && this.#isAlive(waiter.client))
-          .map(({ label }) => `the wait for ${name} of ${label}`),
-      ];
+      const living = {
+        holds: holds.filter(({ until }) => now < (until ?? 0)),
+        waiters: waiters.filter(({ client }) => this.#isAlive(client)),
+      };
+      return leftInWords(name, living, isMeant);
     });
   }
 
@@ -160,7 +157,7 @@ export class NetworkedPostgres implements SimulatedStore {
   }
 
   #checkWrite(name: string, view: TableView, before: TableView, statements: readonly SentStatement[]): void {
-    this.#world.note(this.name, () => `${name} ${inWords(view)}`);
+    this.#world.note(this.name, () => `${name} ${usersInWords(view)}`);
     const now = this.#server.micros();
     const check = this.#checks.get(name) ?? new QueueCheck(this.#world, name);
     this.#checks.set(name, check);
@@ -188,10 +185,4 @@ function atHigherLimit({ holds, waiters }: TableView, before: TableView): TableV
       : one;
   };
   return { holds: holds.map(raised), waiters: waiters.map(raised) };
-}
-
-function inWords({ holds, waiters }: TableView): string {
-  const names = (all: readonly { readonly label: string | undefined }[]): string =>
-    all.map(({ label }) => label).join(', ') || 'nobody';
-  return `is held by ${names(holds)}, waited for by ${names(waiters)}`;
 }

@@ -12,6 +12,7 @@ import { type RecordRenewal, type RecordView, viewOfRecord } from '../record/rec
 import { SimulatedRecordStore } from '../record/simulated-record-store.ts';
 import type { OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
+import { leftInWords, usersInWords } from './users-in-words.ts';
 
 const LOCKS = 'locks/lock/';
 const CLIENTS = 'locks/client/';
@@ -128,17 +129,13 @@ export class NetworkedRecord implements SimulatedStore {
 
   /** Waiters of clients that are silent, and holds that have ended, count no more: the next write drops them. */
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
-    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
     return this.#plan.resources.flatMap(({ name }) => {
       const { holds, waiters } = this.#view(name);
-      return [
-        ...holds
-          .filter((hold) => named(hold) && this.#mayLast(name, hold.id))
-          .map(({ label }) => `the hold of ${name} by ${label}`),
-        ...waiters
-          .filter((waiter) => named(waiter) && this.#isAlive(waiter.client))
-          .map(({ label }) => `the wait for ${name} of ${label}`),
-      ];
+      const living = {
+        holds: holds.filter(({ id }) => this.#mayLast(name, id)),
+        waiters: waiters.filter(({ client }) => this.#isAlive(client)),
+      };
+      return leftInWords(name, living, isMeant);
     });
   }
 
@@ -210,7 +207,7 @@ export class NetworkedRecord implements SimulatedStore {
     }
     const resource = key.slice(LOCKS.length);
     const view = this.#view(resource);
-    this.#world.note(this.name, () => `${resource} ${inWords(view)}`);
+    this.#world.note(this.name, () => `${resource} ${usersInWords(view)}`);
     this.#noteRenewals(resource, view);
     this.#checkPlaces(resource, view);
     const check = this.#checks.get(resource) ?? this.#newCheck(resource);
@@ -232,10 +229,4 @@ export class NetworkedRecord implements SimulatedStore {
   #newCheck(resource: string): QueueCheck {
     return new QueueCheck(this.#world, resource, { isCombined: true, hasOperator: this.#hasOperator });
   }
-}
-
-function inWords({ holds, waiters }: RecordView): string {
-  const names = (some: readonly { readonly label: string | undefined }[]): string =>
-    some.map(({ label }) => label).join(', ') || 'nobody';
-  return `is held by ${names(holds)}, waited for by ${names(waiters)}`;
 }

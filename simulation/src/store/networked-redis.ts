@@ -16,6 +16,7 @@ import { SimulatedRedisPort } from '../redis/simulated-redis-port.ts';
 import type { ApplicationAct, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import { RedisServers } from './redis-servers.ts';
 import type { SimulatedStore } from './simulated-store.ts';
+import { leftInWords } from './users-in-words.ts';
 
 /** A client connects again so long after it lost its connection, at most, in milliseconds. */
 const RECONNECTS_WITHIN_MS = 200;
@@ -192,12 +193,8 @@ export class NetworkedRedis implements SimulatedStore {
     const { master, micros } = this.#servers;
     const now = Math.floor(micros() / 1_000);
     const left = this.#options.plan.resources.flatMap(({ name }) => {
-      const { holds, waiters } = viewOf(master, `${PREFIX}${name}`, '', now).record;
-      const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
-      return [
-        ...holds.filter(named).map(({ label }) => `the hold of ${name} by ${label}`),
-        ...waiters.filter(named).map(({ label }) => `the wait for ${name} of ${label}`),
-      ];
+      const { record } = viewOf(master, `${PREFIX}${name}`, '', now);
+      return leftInWords(name, record, isMeant);
     });
     // Holders of a lock that were evicted come back with the next share, without an end until the name is used again.
     return [

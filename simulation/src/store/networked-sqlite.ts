@@ -15,6 +15,7 @@ import { SimulatedMachine } from '../sqlite/simulated-machine.ts';
 import { NOTHING, type SeenWaiter, TableReader, type TableView } from '../sqlite/table-view.ts';
 import type { FaultPlan, OperationKind, Plan, StoreFaultPlan } from '../workload/plan.ts';
 import type { SimulatedStore } from './simulated-store.ts';
+import { leftInWords, usersInWords } from './users-in-words.ts';
 
 const OPERATOR_KINDS: readonly OperationKind[] = ['steal', 'force-release', 'resize'];
 /** What the random numbers are for. */
@@ -132,15 +133,7 @@ export class NetworkedSqlite implements SimulatedStore {
 
   /** Rows of holds that have ended, and of clients that are silent, count no more. */
   leftovers(isMeant: (label: string) => boolean = () => true): string[] {
-    const named = ({ label = '' }: { readonly label?: string | undefined }): boolean => isMeant(label);
-    const rows = [...this.#views].flatMap(([name, { holds, waiters }]) => [
-      ...this.#living(holds)
-        .filter(named)
-        .map(({ label }) => `the hold of ${name} by ${label}`),
-      ...this.#alive(waiters)
-        .filter(named)
-        .map(({ label }) => `the wait for ${name} of ${label}`),
-    ]);
+    const rows = [...this.#views].flatMap(([name, view]) => leftInWords(name, this.#counting(view), isMeant));
     return [...rows, ...this.#wakeFilesLeft(isMeant)];
   }
 
@@ -204,7 +197,7 @@ export class NetworkedSqlite implements SimulatedStore {
       const view = this.#views.get(name) ?? NOTHING;
       this.#checkPassedOver(name, view);
       if (isSame(was, view)) continue;
-      this.#world.note(this.name, () => `${name} ${this.#inWords(view)}`);
+      this.#world.note(this.name, () => `${name} ${usersInWords(this.#counting(view))}`);
       this.#check(name, was, view, writer);
     }
   }
@@ -299,10 +292,8 @@ export class NetworkedSqlite implements SimulatedStore {
     });
   }
 
-  #inWords({ holds, waiters }: TableView): string {
-    const names = (some: readonly { readonly label: string | undefined }[]): string =>
-      some.map(({ label }) => label).join(', ') || 'nobody';
-    return `is held by ${names(this.#living(holds))}, waited for by ${names(this.#alive(waiters))}`;
+  #counting({ holds, waiters }: TableView): TableView {
+    return { holds: this.#living(holds), waiters: this.#alive(waiters) };
   }
 }
 

@@ -43,7 +43,7 @@ export function runInside<T>(scope: Scope, work: () => T): T {
 
 /** Runs `work` as the `run` of leases that it does not re-enter, so that code inside is not let wait for itself. */
 export function runUnder<T>(leases: readonly LeaseState[], work: () => T): T {
-  if (!isContextCheap()) return work();
+  if (leases.length === 0 || !isContextCheap()) return work();
   let frame = currentFrame();
   for (const lease of leases) frame = new RunFrame(lease, undefined, frame);
   return runIn(frame, work);
