@@ -91,6 +91,8 @@ class NodesBackend implements QuorumBackend {
 
   async attempt(request: AcquireRequest, _enqueue: boolean, call: Call): Promise<Attempt> {
     const { majority, nodes } = this.#quorum;
+    // A call that is sent again finds its id given up: late answers to the first are abandoned on their nodes (docs/spec.md §2.2).
+    if (this.#nodeGrants.get(request)?.over) return contended();
     const startedAt = call.now();
     const nodeGrants = noGrants(nodes);
     const { grants, unanswered } = nodeGrants;
@@ -141,7 +143,7 @@ class NodesBackend implements QuorumBackend {
     const conflict = votes.answers.find((answer) => answer?.status === 'conflict');
     if (conflict !== undefined) return conflict;
     if (votes.failures.length > nodes.length - majority) throw this.#error('acquire', votes);
-    return { status: 'contended', retryAfterMs: RETRY_MS * (1 + Math.random()) };
+    return contended();
   }
 
   async abandon(request: AcquireRequest, call: Call): Promise<void> {
@@ -409,6 +411,10 @@ class NodesBackend implements QuorumBackend {
   #error(doing: string, { failures }: Votes<unknown>): QuorumError {
     return new QuorumError(doing, this.#quorum.nodes.length, [...failures]);
   }
+}
+
+function contended(): Attempt {
+  return { status: 'contended', retryAfterMs: RETRY_MS * (1 + Math.random()) };
 }
 
 type NodeRenewalStatuses = readonly (RenewalStatus | undefined)[];

@@ -136,6 +136,29 @@ test('an abandon that is late does not take away what a later attempt of the sam
   await lease.release();
 });
 
+test('an attempt that is sent again after a lost vote counts no node on which the first is still abandoned', async () => {
+  const late = answerLater<void>();
+  let attempts = 0;
+  const slow = nodeWith({
+    async attempt(...args) {
+      attempts += 1;
+      const attempt = await sane(slow).attempt(...args);
+      if (attempts === 1) await late.answer;
+      return attempt;
+    },
+  });
+  const nodes = [...held('other', 'third'), slow];
+  const quorum = quorumOf(nodes);
+  expect((await quorum.attempt(request, false, call)).status).toBe('contended');
+  Object.assign(nodes[0] as Node, { holder: undefined });
+  // As by a client that reconnected. Where this one is granted, no late answer to the first may take a node away again.
+  const again = await quorum.attempt(request, false, call);
+  late.give();
+  await settled();
+  const mine = nodes.filter(({ holder }) => holder === 'mine');
+  expect(mine.length).toBeGreaterThanOrEqual(again.status === 'granted' ? 2 : 0);
+});
+
 test('an abandon is answered in time though a minority hangs', async () => {
   useFakeClock();
   const nodes = [...held('mine', 'mine'), nodeWith({ abandon: () => noAnswer<void>() })];
