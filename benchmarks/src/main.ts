@@ -3,6 +3,7 @@ import { allSuite } from './suites/all.ts';
 import { clusterSuite } from './suites/cluster.ts';
 import { cohortSuite } from './suites/cohorts.ts';
 import { crowdsSuite } from './suites/crowds.ts';
+import { filesSuite } from './suites/files.ts';
 import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { recordsSuite } from './suites/records.ts';
@@ -23,6 +24,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   zookeeper: (args) => runStoreSuite(suiteOf(zookeeperStore), args),
   etcd: (args) => runStoreSuite(suiteOf(etcdStore), args),
   kinds: (args) => runStoreSuite(kindsSuite, args),
+  files: (args) => runStoreSuite(filesSuite, args),
   records: recordsSuite,
   cohorts: cohortSuite,
   growth: growthSuite,

@@ -16,6 +16,7 @@ const load: Readonly<Record<StoreId, () => Promise<Contenders>>> = {
   mongodb: async () => (await import('./mongodb.ts')).mongodbContenders,
   cohorts: async () => (await import('./cohorts.ts')).cohortContenders,
   local: async () => (await import('./local.ts')).localContenders,
+  files: async () => (await import('./files.ts')).fileContenders,
 };
 
 export async function contendersOf(store: StoreId): Promise<Contenders> {

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import path from 'node:path';
 import type { LockBackend } from '@locks/core/backend';
 import type { Redis } from 'ioredis';
 import type { Redis as Redis5 } from 'ioredis5';
@@ -112,7 +113,10 @@ export function done<T = void>(
   });
 }
 
-/** No client: the url is a file, or nothing. */
+/** The file of SQLite in the folder of a run. */
+export const SQLITE_FILE = 'locks.db';
+
+/** No client: the url is a folder. */
 export const noClient: Client<string> = {
   packages: [],
   connect: async (client) => ({ client, ping: async () => {}, close: () => {} }),
@@ -136,8 +140,11 @@ export function backend<C>(
 /** Our backends, by the name under which a suite tells them apart. */
 export const backends = {
   memory: backend('@locks/memory', noClient, async () => (await import('@locks/memory')).memoryBackend()),
-  sqlite: backend('@locks/sqlite', noClient, async (path) =>
-    (await import('@locks/sqlite')).sqliteBackend(path),
+  sqlite: backend('@locks/sqlite', noClient, async (folder) =>
+    (await import('@locks/sqlite')).sqliteBackend(path.join(folder, SQLITE_FILE)),
+  ),
+  file: backend('@locks/file', noClient, async (folder) =>
+    (await import('@locks/file')).fileBackend(path.join(folder, 'locks')),
   ),
   'redis-ioredis': backend('@locks/redis-ioredis', ioredis, async (client) =>
     (await import('@locks/redis-ioredis')).redisBackend(client),

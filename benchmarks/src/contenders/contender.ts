@@ -34,6 +34,7 @@ export type StoreId =
   | 'nats'
   | 'mongodb'
   | 'local'
+  | 'files'
   | 'cohorts';
 
 /** Who takes part in a suite. */

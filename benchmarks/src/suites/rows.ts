@@ -2,6 +2,7 @@ import type { Contention } from '../compare/burst.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import { compareContended } from '../compare/contended.ts';
 import { coreSection, type CoreResult, measureCore } from '../compare/core-cost.ts';
+import { type IdleResult, idleSection, type IdleTask, measureIdle } from '../compare/idle.ts';
 import { killedSection, type KilledResult, measureKilled } from '../compare/killed.ts';
 import { measureMemory, type MemoryResult, memorySection } from '../compare/memory.ts';
 import { measureRenewal, type RenewalResult, renewalSection } from '../compare/renewal.ts';
@@ -22,6 +23,7 @@ export interface Figures {
   readonly core?: CoreResult;
   readonly renewal?: readonly RenewalResult[];
   readonly waiting?: readonly WaitingResult[];
+  readonly idle?: readonly IdleResult[];
   readonly killed?: readonly KilledResult[];
   readonly memory?: readonly MemoryResult[];
 }
@@ -79,7 +81,7 @@ async function endWorkers(testbed: Testbed, who: readonly Contender[]): Promise<
 const isOurs = ({ kind }: Contender): boolean => kind === 'ours';
 
 /** A row of figures that each contender has for itself, one or several. */
-function singleRow<Key extends 'trips' | 'renewal' | 'waiting' | 'killed' | 'memory', Task>(
+function singleRow<Key extends 'trips' | 'renewal' | 'waiting' | 'idle' | 'killed' | 'memory', Task>(
   id: string,
   key: Key,
   tasksOf: (contender: Contender, settings: Settings) => readonly Task[],
@@ -118,6 +120,15 @@ export function waitingRow(waits: readonly Omit<WaitingTask, 'waitingMs'>[]): Ro
   );
 }
 
+export function idleRow(tasks: readonly Omit<IdleTask, 'waitingMs'>[]): Row {
+  return singleRow(
+    'idle',
+    'idle',
+    (_contender, { waitingMs }) => tasks.map((task) => ({ ...task, waitingMs })),
+    measureIdle,
+  );
+}
+
 const once = (contender: Contender, settings: Settings): Settings[] => (isOurs(contender) ? [settings] : []);
 
 export const killRow = singleRow('kill', 'killed', once, measureKilled);
@@ -134,7 +145,7 @@ export const coreRow: Row = {
 
 /** The sections of all rows, in the order of the pages. */
 export function sectionsOf(
-  { comparisons, trips, core, renewal, waiting, killed, memory }: Figures,
+  { comparisons, trips, core, renewal, waiting, idle, killed, memory }: Figures,
   counting?: string,
   sectionOf: (comparison: Comparison) => Section = comparisonSection,
 ): Section[] {
@@ -145,6 +156,7 @@ export function sectionsOf(
     ...(core === undefined ? [] : [coreSection(core)]),
     ...(renewal === undefined ? [] : [renewalSection(renewal)]),
     ...(waiting === undefined ? [] : [waitingSection(waiting)]),
+    ...(idle === undefined ? [] : [idleSection(idle)]),
     ...(killed === undefined ? [] : [killedSection(killed)]),
     ...(memory === undefined ? [] : [memorySection(memory)]),
   ];

@@ -191,8 +191,8 @@ class Watch {
   }
 
   async #clientMicros(): Promise<number> {
-    const micros = await Promise.all(this.#clients.map((client) => client.call.cpu()));
-    return micros.reduce((sum, each) => sum + each, 0);
+    const spent = await Promise.all(this.#clients.map((client) => client.call.spent()));
+    return spent.reduce((sum, { cpuMicros }) => sum + cpuMicros, 0);
   }
 }
 

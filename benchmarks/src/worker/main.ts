@@ -43,9 +43,15 @@ const methods: WorkerMethods = {
   list: () => opened(many).list(),
   join: (name, waiters) => opened(many).join(name, waiters),
   serve: () => opened(many).serve(),
-  async cpu() {
-    const { user, system } = process.cpuUsage();
-    return user + system;
+  async hold(name) {
+    await opened(session).acquire(name);
+  },
+  async waitInVain(name, waiters) {
+    for (let waiter = 0; waiter < waiters; waiter += 1) void opened(session).acquire(name);
+  },
+  async spent() {
+    const { userCPUTime, systemCPUTime, voluntaryContextSwitches } = process.resourceUsage();
+    return { cpuMicros: userCPUTime + systemCPUTime, wakeUps: voluntaryContextSwitches };
   },
   async openFleet(task) {
     fleet = await Fleet.open(task);

@@ -40,8 +40,13 @@ export interface WorkerMethods {
   /** Releases that lock, and resolves with the milliseconds until all who queue have entered and left, one after the other. */
   serve(): Promise<number>;
 
-  /** Processor time of this process since it began, in microseconds. */
-  cpu(): Promise<number>;
+  /** Acquires a lock by the opened session, and keeps it until this process ends. */
+  hold(name: string): Promise<void>;
+  /** Lets so many waiters ask for it; resolves at once. */
+  waitInVain(name: string, waiters: number): Promise<void>;
+
+  /** Processor time of this process since it began, in microseconds, and how often its threads went to sleep. */
+  spent(): Promise<{ readonly cpuMicros: number; readonly wakeUps: number }>;
   /** Opens many lock managers, each with a client of its own; gives the bytes of the heap that each uses. */
   openFleet(task: FleetTask): Promise<number>;
   /** Each of them acquires a lock, and keeps it. */

@@ -62,11 +62,16 @@ test.each<[string, () => unknown, RegExp, RegExp?]>([
     /not an object of Url\.$/,
   ],
   ['no locks', () => locks.all([]), /all\(\): the locks .*at least one lock, not an empty array/],
-  ['no backend', () => createLocks(undefined as never), /takes a backend, not undefined\. /, /spec/],
+  [
+    'no backend',
+    () => createLocks(undefined as never),
+    /takes a backend, as redisBackend\(client\) returns it, not undefined\.$/,
+    /spec/,
+  ],
   [
     'a client in place of the backend',
     () => createLocks(new Pool() as never),
-    /takes a backend, not an object of Pool\. .*redisBackend\(client\)/,
+    /takes a backend, as redisBackend\(client\) returns it, not an object of Pool\.$/,
     /spec/,
   ],
   [

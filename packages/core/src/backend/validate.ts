@@ -36,11 +36,9 @@ export function checkBackend(value: unknown): LockBackend {
   const backend = (value ?? {}) as Partial<LockBackend>;
   if (backend.spec !== 'locks-backend/1') {
     const spec = backend.spec === undefined ? '' : ` with spec ${describe(backend.spec)}`;
-    const isObject = typeof value === 'function' || (typeof value === 'object' && value !== null);
-    const how = isObject
-      ? 'A client must be wrapped: redisBackend(client)'
-      : 'For example: createLocks(redisBackend(client))';
-    throw invalidArgument(`createLocks() takes a backend, not ${describe(value)}${spec}. ${how}.`);
+    throw invalidArgument(
+      `createLocks() takes a backend, as redisBackend(client) returns it, not ${describe(value)}${spec}.`,
+    );
   }
   const faults = faultsOf(backend);
   if (faults.length > 0)
