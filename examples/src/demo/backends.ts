@@ -7,6 +7,7 @@ import { type ServerKind, serverOf } from './servers.ts';
 const servers = {
   memory: undefined,
   sqlite: undefined,
+  file: undefined,
   'redis-ioredis': 'redis',
   'redis-node': 'redis',
   'postgres-lease': 'postgres',
@@ -15,6 +16,13 @@ const servers = {
   zookeeper: 'zookeeper',
   etcd: 'etcd',
 } as const satisfies Record<string, ServerKind | undefined>;
+
+/** Where the locks are without a server. */
+const PLACES: Readonly<Record<string, string>> = {
+  memory: 'this process',
+  sqlite: 'a private file',
+  file: 'a private folder',
+};
 
 export type BackendName = keyof typeof servers;
 
@@ -36,7 +44,7 @@ export interface StoreAddress {
   readonly at: string;
 }
 
-/** A store for one demo: a private file or server, or the user's own server. */
+/** A store for one demo: a private file, folder or server, or the user's own server. */
 export interface Store extends AsyncDisposable {
   readonly address: StoreAddress;
   /** In words. */
@@ -54,8 +62,8 @@ export async function openStore(backend: BackendName): Promise<Store> {
   const kind = serverKindOf(backend);
   const server = kind === undefined ? undefined : await serverOf(kind);
   return {
-    address: { backend, at: server?.at ?? join(directory, 'locks.db') },
-    place: backend === 'memory' ? 'this process' : (server?.place ?? 'a private file'),
+    address: { backend, at: server?.at ?? join(directory, 'locks') },
+    place: server?.place ?? (PLACES[backend] as string),
     directory,
     async [Symbol.asyncDispose]() {
       await server?.stop();

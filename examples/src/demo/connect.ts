@@ -23,6 +23,11 @@ const connectors: Record<BackendName, (at: string) => Promise<Connection>> = {
     return connection(createLocks(sqliteBackend(path)));
   },
 
+  async file(folder) {
+    const { fileBackend } = await import('@locks/file');
+    return connection(createLocks(fileBackend(folder)));
+  },
+
   async 'redis-ioredis'(url) {
     const [{ redisBackend }, { Redis }] = await Promise.all([
       import('@locks/redis-ioredis'),
