@@ -131,6 +131,7 @@ export function fairBackend(options: FairBackendOptions): LockBackend {
     name: 'fair',
     capabilities: {
       tenure: 'lease',
+      renewal: 'any-client',
       reach: 'network',
       modes: ['exclusive'],
       order: 'fifo',

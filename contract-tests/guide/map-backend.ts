@@ -19,6 +19,7 @@ const mapBackend = () =>
     name: 'map',
     capabilities: {
       tenure: 'lease',
+      renewal: 'own-client',
       reach: 'process',
       modes: ['exclusive'],
       order: 'none',

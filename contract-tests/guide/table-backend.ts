@@ -5,6 +5,7 @@ import type { RenewItem, ResourceState, RenewalStatus } from '@locks/core/backen
 
 const capabilities = {
   tenure: 'lease', // the store's clock ends an abandoned hold
+  renewal: 'any-client', // a renewal needs the id and the token of the grant, and nothing that this client remembers
   reach: 'host', // processes of one machine share the file
   modes: ['exclusive'],
   order: 'none', // no queue: the first attempt after a release is granted

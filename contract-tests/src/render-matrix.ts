@@ -18,7 +18,7 @@ const WRITTEN_BY =
 /** The second part of the page. */
 const OTHER_VERSIONS = '## Other versions of the servers';
 
-const DECLARED = ['tenure', 'reach', 'modes', 'order', 'fencing', 'features'] as const;
+const DECLARED = ['tenure', 'renewal', 'reach', 'modes', 'order', 'fencing', 'features'] as const;
 
 const reports = readReports().filter(({ backend }) => !builtNames.includes(backend));
 const unreported = harnessNames.filter(

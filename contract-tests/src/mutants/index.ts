@@ -18,6 +18,7 @@ import { ownershipMutants } from './ownership.ts';
 import { raceMutants } from './races.ts';
 import { reentrancyMutants } from './reentrancy.ts';
 import { renewalMutants } from './renewal.ts';
+import { renewalByAnotherMutants } from './renewal-by-another.ts';
 import { sessionMutants } from './session.ts';
 import { waitingMutants } from './waiting.ts';
 import { wireMutants } from './wire.ts';
@@ -29,6 +30,7 @@ export const mutants: readonly PlantedMutant[] = [
   ...raceMutants,
   ...expiryMutants,
   ...renewalMutants,
+  ...renewalByAnotherMutants,
   ...lossMutants,
   ...fencingMutants,
   ...waitingMutants,

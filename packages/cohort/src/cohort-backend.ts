@@ -24,6 +24,10 @@ const CONTENDED = { status: 'contended' } as const;
 const OVER = { status: 'lost', reason: 'taken-over' } as const;
 /** Time limit for the abandon of a grant that nobody waits for, in milliseconds. */
 const ABANDON_MS = 1_000;
+const SHORTER: RenewalStatus = {
+  status: 'unknown',
+  error: new Error('another process made the grant, and would not know that its lease ends sooner'),
+};
 
 /** A backend whose leases serve several acquisitions of one process. */
 export type CohortBackend = LockBackend<CohortCapabilities>;
@@ -149,7 +153,10 @@ class PassingBackend implements CohortBackend {
   async renew(items: readonly RenewItem[], call: Call): Promise<readonly RenewalStatus[]> {
     const sentAt = call.now();
     // A turn that is over renews nothing: its lease may serve another acquisition.
-    const renewalStatuses = items.map(({ grant }) => (isOver(turnIn(grant.request)) ? OVER : undefined));
+    const renewalStatuses = items.map((item) => {
+      if (isOver(turnIn(item.grant.request))) return OVER;
+      return wouldEndTurns(item) ? SHORTER : undefined;
+    });
     const sent = items.filter((_, index) => renewalStatuses[index] === undefined);
     const atTheStore = sent.map(({ grant, ttlMs }) => {
       const lease = turnIn(grant.request)?.lease;
@@ -329,6 +336,15 @@ class PassingBackend implements CohortBackend {
     this.#queues.get(resource)?.close();
     return holdersWithTurnTokens((await this.#inner.forceRelease?.(resource, expectedId, call)) ?? []);
   }
+}
+
+/**
+ * Whether a renewal for another instance ends the lease sooner than that instance believes: it would pass on a lease that ends before the
+ * turn does (docs/spec.md §18.4).
+ */
+function wouldEndTurns({ grant, ttlMs }: RenewItem): boolean {
+  const { mode, ttlMs: grantedMs } = grant.request;
+  return grant.atStore === undefined && mode.kind === 'exclusive' && ttlMs < grantedMs;
 }
 
 /** Whether a turn is over: another acquisition has had the lease since. */

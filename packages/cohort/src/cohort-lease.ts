@@ -8,15 +8,18 @@ export interface Turn {
   readonly grant: Grant;
 }
 
+/** A symbol, so that a copy for another thread leaves the turn out. */
+const turnKey = Symbol('turn');
+
 /** A request as part of a grant: copies of it, such as core makes after a downgrade, keep its turn. */
 interface RequestWithTurn extends AcquireRequest {
-  readonly turn?: Turn;
+  readonly [turnKey]?: Turn;
 }
 
 /** The turn that the request of a grant belongs to. */
 export function turnIn(request: AcquireRequest): Turn | undefined {
-  const { turn, acquisitionId } = request as RequestWithTurn;
-  return turn?.grant.request.acquisitionId === acquisitionId ? turn : undefined;
+  const turn = (request as RequestWithTurn)[turnKey];
+  return turn?.grant.request.acquisitionId === request.acquisitionId ? turn : undefined;
 }
 
 /** One lease at the store, with the acquisition of this process that has its turn. */
@@ -47,13 +50,14 @@ export class CohortLease {
     const own: { -readonly [K in keyof RequestWithTurn]: RequestWithTurn[K] } = { ...request };
     const grant: Grant = {
       ...this.grant,
+      atStore: this.grant,
       request: own,
       ...(fencingToken !== undefined && { fencingToken }),
       countedFrom: this.#countedFrom,
       // The leader, which waited at the store for all, may have asked for a longer ttl (docs/spec.md §1.2).
       validForMs: Math.min(this.#validForMs, request.ttlMs),
     };
-    this.current = own.turn = { lease: this, grant };
+    this.current = own[turnKey] = { lease: this, grant };
     return this.current;
   }
 

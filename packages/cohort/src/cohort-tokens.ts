@@ -13,18 +13,13 @@ export function turnToken(storeToken: bigint | undefined, turn: number): bigint 
   return storeToken === undefined ? undefined : (storeToken << TURN_BITS) | BigInt(turn);
 }
 
-/** A grant that keeps the grant of the store: a backend may know more of its own grants than their type says. */
-interface GrantOfStore extends Grant {
-  readonly atStore?: Grant;
-}
-
 /** The grant as users of this backend see it: with the token of the first turn. */
-export function withTurnToken(grant: Grant): GrantOfStore {
+export function withTurnToken(grant: Grant): Grant {
   return { ...replaceToken(grant, turnToken(grant.fencingToken, 0)), atStore: grant };
 }
 
 /** The grant as the store gave it; `undefined` for one that this backend did not give. */
-export function atStore({ atStore: grant, request }: GrantOfStore): Grant | undefined {
+export function atStore({ atStore: grant, request }: Grant): Grant | undefined {
   // Core copies a grant with another request after a downgrade.
   return grant === undefined || grant.request === request ? grant : { ...grant, request };
 }

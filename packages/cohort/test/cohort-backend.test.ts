@@ -14,6 +14,7 @@ import { cohortBackend, type CohortOptions } from '../src/index.ts';
 
 const capabilities: BackendCapabilities = {
   tenure: 'lease',
+  renewal: 'own-client',
   reach: 'process',
   modes: ['exclusive'],
   order: 'fifo',
@@ -407,4 +408,34 @@ test('a cohort prepares the store below it', async () => {
   await createLocks(cohortBackend({ ...queueStore(), prepare })).prepare();
   expect(prepared).toBe(1);
   await createLocks(cohortBackend(queueStore())).prepare();
+});
+
+test('another instance renews the lease of a turn by a copy of the grant of the store, and never by a shorter ttl', async () => {
+  const { store, backend } = setUp();
+  const outside = await holdFor(store);
+  const [leader, request] = [ask(), ask()];
+  const [first, second] = [await join(backend, leader), await join(backend, request)];
+  await store.release(grant(outside, call), call);
+  await settle();
+  expect(await backend.release(first.grant as Grant, call)).toBe('released');
+  await settle();
+  // The request of the leader holds at the store.
+  const { request: held, fencingToken } = structuredClone(second.grant?.atStore) as Grant;
+  expect([held.acquisitionId, fencingToken]).toEqual([
+    leader.acquisitionId,
+    (second.grant?.fencingToken ?? 0n) >> 8n,
+  ]);
+  const other = cohortBackend(store, { turns: 64, withinMs: 5_000 });
+  const renewed = (ttlMs: number) =>
+    other.renew(
+      [{ grant: { request: held, countedFrom: 0, ...(fencingToken && { fencingToken }) }, ttlMs }],
+      call,
+    );
+  expect(await renewed(30_000)).toEqual([{ status: 'held' }]);
+  expect(await renewed(40_000)).toEqual([{ status: 'held' }]);
+  store.calls.length = 0;
+  expect(await renewed(20_000)).toMatchObject([{ status: 'unknown' }]);
+  expect(await backend.renew([{ grant: second.grant as Grant, ttlMs: 20_000 }], call)).toEqual([
+    { status: 'held' },
+  ]);
 });

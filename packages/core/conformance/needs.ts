@@ -1,3 +1,4 @@
+import { copiedGrant } from '../src/backend/copied-grant.ts';
 import type { BackendFeature, LockMode } from '../src/backend/types.ts';
 import { createLocks, type LockManager } from '../src/create-locks.ts';
 import { isLockError } from '../src/errors.ts';
@@ -6,7 +7,8 @@ import { CallCounter } from './around-calls.ts';
 import type { CaseContext } from './case-context.ts';
 import { type ConformanceCase, noHook, without } from './case.ts';
 import type { Harness } from './harness.ts';
-import { grab } from './raw.ts';
+import { grab, holdersOf, openCall } from './raw.ts';
+import { SafetyViolation } from './safety-violation.ts';
 import { startWaiting } from './waiter.ts';
 
 /** A capability that a case needs, and a check that asserts its absence. */
@@ -36,6 +38,12 @@ export const leaseTenure: Need = {
   missing: ({ tenure }) =>
     tenure === 'lease' ? undefined : without('a session, not a ttl, ends an abandoned hold'),
   refused: ttlEndsNothing,
+};
+/** For cases in which another client renews. */
+export const anyClient: Need = {
+  missing: ({ renewal }) =>
+    renewal === 'any-client' ? undefined : without('only the client that was granted renews'),
+  refused: anotherLeavesTheHold,
 };
 /** For cases with clients that live for less than the ttl. */
 export const clockExpiry: Need = {
@@ -191,6 +199,22 @@ async function ttlEndsNothing(context: CaseContext): Promise<void> {
       throw new Error('tenure is declared as a session, but a hold ended by its ttl');
     await taken.release();
   }
+}
+
+/** Asserts that a renewal by another client leaves the hold as it is. */
+async function anotherLeavesTheHold(context: CaseContext): Promise<void> {
+  const name = context.name();
+  const [backend, another] = [await context.backend(), await context.backend()];
+  const grant = await grab(backend, name, 60_000);
+  const item = { grant: copiedGrant(grant), ttlMs: 60_000 };
+  await another.renew([item], openCall);
+  // What the other client left behind comes to nothing either.
+  await context.sleep(context.timing.slackMs / 4);
+  const [own] = await backend.renew([{ ...item, grant }], openCall);
+  const ids = await holdersOf(another, name);
+  if (own?.status !== 'held' || ids.join() !== grant.request.acquisitionId)
+    throw new SafetyViolation('a renewal by another client ended a hold');
+  if ((await backend.release(grant, openCall)) === 'not-held') throw new Error('the hold was not released');
 }
 
 /** Asserts that a client that has just come does not get the lock of a dead holder. */

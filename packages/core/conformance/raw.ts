@@ -28,10 +28,11 @@ export async function grab(
   resource: string,
   ttlMs: number,
   mode: LockMode = EXCLUSIVE,
+  enqueue = false,
 ): Promise<Grant> {
   for (;;) {
     const startedAt = performance.now();
-    const attempt = await backend.attempt(requestOf(resource, mode, ttlMs), false, openCall);
+    const attempt = await backend.attempt(requestOf(resource, mode, ttlMs), enqueue, openCall);
     if (attempt.status === 'granted') return attempt.grant;
     const tookMs = performance.now() - startedAt;
     assert.ok(tookMs > ttlMs / 2, `${resource} is free, and an attempt answered ${attempt.status}`);

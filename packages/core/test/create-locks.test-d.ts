@@ -27,6 +27,7 @@ import {
 
 interface Base {
   readonly tenure: 'lease';
+  readonly renewal: 'any-client';
   readonly reach: 'network';
   readonly modes: readonly ['exclusive'];
   readonly order: 'fifo';

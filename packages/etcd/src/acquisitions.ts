@@ -77,7 +77,7 @@ export class Acquisitions {
     this.#abandoned.clear();
   }
 
-  /** Forgets holds that expired without another call, and abandoned acquisitions that stay unconfirmed for long. */
+  /** Forgets holds that expired, where no watch reports their end, and abandoned acquisitions that stay unconfirmed for long. */
   #sweep(): void {
     const now = performance.now();
     for (const acquisition of this.#abandoned.values()) {
@@ -86,9 +86,9 @@ export class Acquisitions {
     }
     for (const acquisition of this.all()) {
       const { hold } = acquisition;
-      if (hold === undefined || now < hold.endsAt + SWEEP_MS) continue;
+      // Another instance may renew the hold for longer than this one knows (docs/spec.md §4.8).
+      if (hold === undefined || acquisition.holdWatch !== undefined || now < hold.endsAt + SWEEP_MS) continue;
       this.forget(acquisition);
-      acquisition.holdWatch?.stop();
     }
   }
 }

@@ -125,7 +125,7 @@ export class DirectGrants {
     const puts = acquisitions.flatMap((each, index) => {
       const lease = leases[index] as EtcdLease;
       const put = putHold(each, lease, 0);
-      return isAheadOfQueue(each.request) ? [markSteal(each, lease), put] : [put];
+      return isAheadOfQueue(each.request) ? [markSteal(each.stealMark, lease), put] : [put];
     });
     const operations = [
       when(

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type AcquireRequest,
   type Call,
   type Grant,
   type LossReason,
@@ -41,6 +42,8 @@ export class HoldRenewer {
   readonly #holdings: Holdings;
   readonly #acquisitions: Acquisitions;
   readonly #keys: Keys;
+  /** The lease that this backend gave to a hold of another instance, by the grant that it renews by. */
+  readonly #leasesForOthers = new WeakMap<Grant, EtcdLease>();
 
   constructor(port: EtcdPort, leases: LeasePool, holdings: Holdings, acquisitions: Acquisitions, keys: Keys) {
     this.#port = port;
@@ -92,9 +95,8 @@ export class HoldRenewer {
     if (kv === undefined || (hold !== undefined && Number(kv.create_revision) !== hold.createRevision)) {
       return await this.#lost(grant, acquisition, call);
     }
-    // Another client was granted the lock: the key names its lease.
     if (acquisition === undefined || hold === undefined)
-      return (await this.#judge(undefined, this.#ask(leaseAt(kv)), raftTerm)) as RenewalStatus;
+      return await this.#renewForAnother({ grant, ttlMs }, kv, raftTerm, call);
     if (hold.movedTo?.id === kv.lease) this.#moved(acquisition, hold, hold.movedTo);
     const { lease } = hold;
     const renewalStatus =
@@ -159,6 +161,36 @@ export class HoldRenewer {
     return { status: 'held', validForMs };
   }
 
+  /**
+   * Renews a hold that another instance was granted (docs/spec.md §4.8): the key names its lease, and a keep-alive tells the ttl of that.
+   * The key may leave the lease, which ends by itself then: its owner uses it again.
+   */
+  async #renewForAnother(
+    { grant, ttlMs }: RenewItem,
+    kv: IKeyValue,
+    raftTerm: number,
+    call: Call,
+  ): Promise<RenewalStatus> {
+    const given = this.#leasesForOthers.get(grant);
+    const isGiven = given?.id === kv.lease;
+    const from = isGiven ? given : foreignLease(kv.lease, 0);
+    const status = (await this.#judge(undefined, this.#ask(from), raftTerm)) as RenewalStatus;
+    const hasItsTtl =
+      status.status === 'held' &&
+      (isFor(from, ttlMs) || status.validForMs === Math.ceil(ttlMs / 1_000) * 1_000);
+    if (hasItsTtl || status.status === 'unknown') return status;
+    if (status.status === 'held') {
+      const lease = await this.#leases.grant(ttlMs, call);
+      if (await this.#attach(decodeEntry(kv), grant.request, lease, call)) {
+        if (isGiven) this.#leases.drop(from);
+        this.#leasesForOthers.set(grant, lease);
+        return { status: 'held', validForMs: lease.ttlSeconds * 1_000 };
+      }
+    }
+    // Also where the lease was gone: the other instance may have moved the key to another one after it was read.
+    return { status: 'unknown', error: new ChangedMeanwhileError('the hold changed while it was renewed') };
+  }
+
   /** Moves the key to a lease with another ttl, since a lease keeps its ttl. Returns `undefined` if the hold had changed. */
   async #move(
     acquisition: Acquisition,
@@ -167,29 +199,16 @@ export class HoldRenewer {
     ttlMs: number,
     call: Call,
   ): Promise<RenewalStatus | undefined> {
-    const { key } = acquisition;
     const { lease: from } = hold;
     const lease = await this.#leases.grant(ttlMs, call);
     if (acquisition.ended) this.#leases.drop(lease);
     acquisition.assertWanted();
     hold.movedTo = lease;
-    const put = { request_put: { key, value: reencode(own, own.mode), lease: lease.id } };
     const was = acquisition.hasUnansweredWrite;
     acquisition.hasUnansweredWrite = true;
-    const response = await this.#port.txn(
-      {
-        compare: [modifiedAt(key, own.modRevision)],
-        success: isAheadOfQueue(acquisition.request) ? [put, markSteal(acquisition, lease)] : [put],
-        failure: [read({ key })],
-      },
-      call,
-    );
+    const isAttached = await this.#attach(own, acquisition.request, lease, call);
     acquisition.hasUnansweredWrite = was;
-    // An earlier sending of this transaction may have moved the key.
-    if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {
-      this.#leases.drop(lease);
-      return undefined;
-    }
+    if (!isAttached) return undefined;
     this.#leases.drop(from);
     // Another renewal that read the key before this answer may have moved the key on.
     if (hold.lease !== from && hold.lease !== lease) return undefined;
@@ -197,6 +216,20 @@ export class HoldRenewer {
     const validForMs = lease.ttlSeconds * 1_000;
     hold.endsAt = performance.now() + validForMs;
     return { status: 'held', validForMs };
+  }
+
+  /** Attaches the key of a hold to a lease, with the mark of its steal; drops the lease where the hold changed since it was read. */
+  async #attach(own: EtcdEntry, request: AcquireRequest, lease: EtcdLease, call: Call): Promise<boolean> {
+    const { key, mode, modRevision } = own;
+    const put = { request_put: { key, value: reencode(own, mode), lease: lease.id } };
+    const mark = isAheadOfQueue(request) ? [markSteal(this.#keys.stealMark(request.resource), lease)] : [];
+    const compare = [modifiedAt(key, modRevision)];
+    const failure = [read({ key })];
+    const response = await this.#port.txn({ compare, success: [put, ...mark], failure }, call);
+    // An earlier sending of this transaction may have moved the key.
+    const isAttached = response.succeeded || keysAt(response, 0)[0]?.lease === lease.id;
+    if (!isAttached) this.#leases.drop(lease);
+    return isAttached;
   }
 
   #moved(acquisition: Acquisition, hold: EtcdHold, lease: EtcdLease): void {
@@ -233,8 +266,4 @@ function countedFor(ttlMs: number, status: RenewalStatus): RenewalStatus {
 
 function isFor({ wantedSeconds }: EtcdLease, ttlMs: number): boolean {
   return wantedSeconds === Math.ceil(ttlMs / 1_000);
-}
-
-function leaseAt({ lease }: IKeyValue): EtcdLease {
-  return foreignLease(lease, 0);
 }

@@ -135,7 +135,7 @@ export function isAheadOfQueue({ steal, adopts }: AcquireRequest): boolean {
 }
 
 /** Writes the mark that lasts from a steal to the end of its hold, so that no claim overlooks that hold. */
-export function markSteal({ stealMark: key }: Acquisition, lease: EtcdLease): IRequestOp {
+export function markSteal(key: Buffer, lease: EtcdLease): IRequestOp {
   return { request_put: { key, value: Buffer.from(''), lease: lease.id } };
 }
 

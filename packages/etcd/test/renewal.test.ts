@@ -1,3 +1,4 @@
+import type { Grant } from '@locks/core/backend';
 import type { Etcd3 } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -177,5 +178,71 @@ describe('an earlier leader that knows nothing of the lease', () => {
     const grant = await take(backend, request(freshName()));
     expect(counted.take()).toEqual({ txn: 1 });
     expect(await backend.release(grant, call)).toBe('released');
+  });
+});
+
+describe('a renewal for another instance', () => {
+  const etcd = useEtcd();
+  const copyOf = ({ request, fencingToken, countedFrom }: Grant): Grant =>
+    structuredClone({ request, countedFrom, ...(fencingToken !== undefined && { fencingToken }) });
+
+  test('with another ttl moves the mark of a steal with the hold', async () => {
+    const wanted = { ...request('a-stolen-one'), steal: true as const };
+    const grant = await take(etcd.open(), wanted);
+    const other = etcd.open();
+    expect(await other.renew([{ grant: copyOf(grant), ttlMs: 60_000 }], call)).toEqual([
+      { status: 'held', validForMs: 60_000 },
+    ]);
+    const { kvs } = await etcd.client().getAll().prefix('locks//').exec();
+    const leases = kvs.filter(({ key }) => key.includes(wanted.resource)).map(({ lease }) => lease);
+    expect(leases).toHaveLength(2);
+    expect(new Set(leases).size).toBe(1);
+  });
+
+  test('gives the hold one lease for each ttl', async () => {
+    const backend = etcd.open();
+    const grant = copyOf(await take(backend, request(freshName())));
+    const counted = new Counted(etcd.client());
+    const other = etcd.open(counted.client);
+    const renew = () => other.renew([{ grant, ttlMs: 60_000 }], call);
+    for (let round = 0; round < 3; round += 1)
+      expect(await renew()).toEqual([{ status: 'held', validForMs: 60_000 }]);
+    expect(counted.take()).toMatchObject({ leaseGrant: 1 });
+    expect(await backend.release(await take(backend, grant.request), call)).toBe('released');
+    expect(await renew()).toEqual([{ status: 'lost', reason: 'force-released' }]);
+  });
+
+  test('reports no loss where that instance moved the hold to another lease at the same time', async () => {
+    const backend = etcd.open();
+    const grant = await take(backend, request(freshName()));
+    const client = etcd.client();
+    const keepAlive = deferred<() => void>();
+    interceptKeepAlives(client, { write: (send) => keepAlive.resolve(send) });
+    const other = etcd.open(client);
+    const renewal = other.renew([{ grant: copyOf(grant), ttlMs: 20_000 }], call);
+    const deliver = await keepAlive.promise;
+    const before = await etcd.client().leaseClient.leaseLeases();
+    expect(await backend.renew([{ grant, ttlMs: 60_000 }], call)).toMatchObject([{ status: 'held' }]);
+    await vi.waitFor(async () => {
+      const { leases } = await etcd.client().leaseClient.leaseLeases();
+      expect(leases).toHaveLength(before.leases.length);
+    }, 5_000);
+    deliver();
+    expect(await renewal).toMatchObject([{ status: 'unknown' }]);
+    expect(await backend.release(grant, call)).toBe('released');
+  });
+
+  test('keeps the hold known to that instance, which hears of its end', { timeout: 30_000 }, async () => {
+    const backend = etcd.open();
+    const grant = await take(backend, request(freshName(), undefined, 2_000));
+    const other = etcd.open();
+    const copy = copyOf(grant);
+    const end = performance.now() + 11_000;
+    while (performance.now() < end) {
+      expect(await other.renew([{ grant: copy, ttlMs: 2_000 }], call)).toMatchObject([{ status: 'held' }]);
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+    await other.forceRelease(grant.request.resource, undefined, call);
+    await vi.waitFor(() => expect(grant.lost?.aborted).toBe(true), 2_000);
   });
 });

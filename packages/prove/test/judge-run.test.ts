@@ -9,6 +9,7 @@ import type { Strike } from '../src/faults.ts';
 const PREFIX = 'locks-prove/x/';
 const CAPABILITIES: JudgedRun['capabilities'] = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

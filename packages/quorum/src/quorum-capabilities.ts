@@ -3,6 +3,7 @@ import type { Quorum } from './quorum-options.ts';
 
 export interface QuorumCapabilities extends BackendCapabilities {
   readonly tenure: 'lease';
+  readonly renewal: 'own-client';
   readonly order: 'none';
   readonly fencing: 'none';
 }
@@ -23,6 +24,7 @@ export function capabilitiesOf({ nodes }: Quorum): QuorumCapabilities {
   const marginMs = Math.max(...all.map(({ ttl }) => ttl.marginMs ?? 0));
   return {
     tenure: 'lease',
+    renewal: 'own-client',
     ...(all.some(({ expiry }) => expiry === 'observed') && { expiry: 'observed' }),
     reach: reach ?? 'network',
     modes,

@@ -106,10 +106,14 @@ export function grantAt(grant: Grant, index: number): Grant | undefined {
 }
 
 /**
- * The status of a lease at a node that is not known to have granted it: unknown while the node may still answer the attempt,
- * otherwise `undefined`, since the node does not hold the lease.
+ * The status of a lease at a node that is not known to have granted it: unknown while the node may still answer the attempt, and for
+ * a lease of another instance, which alone has the grants of the nodes (docs/spec.md §4.8); otherwise `undefined`, since the node does
+ * not hold the lease.
  */
 export function withoutGrant(grant: Grant, index: number): RenewalStatus | undefined {
-  const mayHold = (grant as Partial<QuorumGrant>).nodeGrants?.unanswered.has(index);
+  const { nodeGrants } = grant as Partial<QuorumGrant>;
+  if (nodeGrants === undefined)
+    return { status: 'unknown', error: new Error('another instance has the grants of the nodes') };
+  const mayHold = nodeGrants.unanswered.has(index);
   return mayHold ? { status: 'unknown', error: new NoAnswerError('the attempt is under way') } : undefined;
 }

@@ -302,3 +302,14 @@ test('a renewal that finds most nodes released takes nothing from the release of
   expect(await released).toBe('released');
   expect(a.id).toBeUndefined();
 });
+
+test('a renewal by another instance, which has no grants of the nodes, leaves the lease as it is', async () => {
+  const { lease, renew, a, b, c } = await held();
+  const { request: wanted, countedFrom } = structuredClone({ request: lease.request, countedFrom: 0 });
+  const other = quorumBackend([a, b, c].map(({ backend }) => backend));
+  const item = { grant: { request: wanted, countedFrom }, ttlMs: TTL_MS };
+  expect(await other.renew([item], call)).toMatchObject([{ status: 'unknown' }]);
+  await settled();
+  expect([a.id, b.id, c.id]).toEqual(['mine', 'mine', 'mine']);
+  expect(await renew()).toMatchObject({ status: 'held' });
+});

@@ -9,6 +9,7 @@ const FEATURES = ['waiters', 'force-release', 'steal', 'transfer', 'max-waiters'
 export interface RecordCapabilities<Reach extends 'host' | 'network' = 'network'>
   extends BackendCapabilities {
   readonly tenure: 'lease';
+  readonly renewal: 'any-client';
   readonly reach: Reach;
   readonly modes: readonly ['exclusive', 'shared', 'permit'];
   readonly order: 'fifo';
@@ -45,6 +46,7 @@ export function createRecordBackend<Reach extends 'host' | 'network' = 'network'
   const { stepMs, skewMs, endsHolds = true } = store.clock;
   return createTableBackend(new RecordsAsTable(store, prefix), {
     tenure: 'lease',
+    renewal: 'any-client',
     expiry: endsHolds ? 'clock' : 'observed',
     reach: (store.reach ?? 'network') as Reach,
     modes: ['exclusive', 'shared', 'permit'],

@@ -2,6 +2,8 @@
 export interface RedissonCapabilities<Fencing extends 'volatile' | 'none' = 'volatile' | 'none'> {
   /** A hold ends at the server when its time is over. */
   readonly tenure: 'lease';
+  /** Any client renews a hold, by its id. */
+  readonly renewal: 'any-client';
   /** All clients of the server share the locks, those of Redisson too. */
   readonly reach: 'network';
   /** `RLock` and `RFencedLock`. Redisson's readers starve its writers: there is no mode `shared`. */
@@ -19,6 +21,7 @@ export interface RedissonCapabilities<Fencing extends 'volatile' | 'none' = 'vol
 export function capabilitiesWith(fencing: 'volatile' | 'none'): RedissonCapabilities {
   return {
     tenure: 'lease',
+    renewal: 'any-client',
     reach: 'network',
     modes: ['exclusive'],
     order: 'none',

@@ -27,6 +27,7 @@ import { Transactions } from './transactions.ts';
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'host',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

@@ -1,5 +1,6 @@
 export const capabilities = {
   tenure: 'session',
+  renewal: 'own-client',
   reach: 'network',
   modes: ['exclusive', 'shared'],
   order: 'fifo',

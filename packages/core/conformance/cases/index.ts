@@ -12,6 +12,7 @@ import { lostReplyCases } from './idempotence-lost-replies.ts';
 import { lossCases } from './loss.ts';
 import { namesCases } from './names.ts';
 import { renewalAnswerCases } from './renewal-answers.ts';
+import { renewalByAnotherCases } from './renewal-by-another.ts';
 import { renewalCases } from './renewal.ts';
 import { ownershipCases } from './ownership.ts';
 import { ownershipLeaseCases } from './ownership-lease.ts';
@@ -73,6 +74,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...stalledClientCases,
   ...renewalCases,
   ...renewalAnswerCases,
+  ...renewalByAnotherCases,
   ...lossCases,
   ...fencingCases,
   ...waitingCases,

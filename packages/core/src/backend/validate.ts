@@ -18,6 +18,7 @@ const OPTIONAL_METHODS = {
 const CHOICES = {
   tenure: ['lease', 'session'],
   expiry: ['clock', 'observed'],
+  renewal: ['any-client', 'own-client'],
   reach: ['process', 'host', 'network'],
   order: ['fifo', 'cohort', 'none'],
   fencing: ['durable', 'volatile', 'none'],

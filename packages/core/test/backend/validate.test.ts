@@ -57,6 +57,7 @@ test('everything that is wrong stands in one message', () => {
     name: '',
     capabilities: {
       tenure: 'forever',
+      renewal: 'anybody',
       reach: 'galaxy',
       modes: ['exclusive', 'quantum'],
       order: 'lifo',
@@ -78,6 +79,7 @@ test('everything that is wrong stands in one message', () => {
     'the method close is missing',
     'awaitTurn must be a method or absent',
     'capabilities.tenure must be one of lease, session, not "forever"',
+    'capabilities.renewal must be one of any-client, own-client, not "anybody"',
     'capabilities.reach must be one of process, host, network, not "galaxy"',
     'capabilities.order must be one of fifo, cohort, none, not "lifo"',
     'capabilities.fencing must be one of durable, volatile, none, not true',
@@ -99,6 +101,7 @@ test.each([
 });
 
 test.each([
+  ['no word on who renews', { renewal: undefined }],
   ['no modes', { modes: [] }],
   ['modes that are no list', { modes: 'exclusive' }],
   ['features that are no list', { features: undefined }],

@@ -27,6 +27,8 @@ import { SessionEndedError } from './session-statement.ts';
 export interface PostgresAdvisoryCapabilities<Fencing extends 'durable' | 'none' = 'durable' | 'none'> {
   /** A hold ends with the session that took it. */
   readonly tenure: 'session';
+  /** The session that took a hold keeps it. */
+  readonly renewal: 'own-client';
   /** All clients of the database share the locks. */
   readonly reach: 'network';
   /** PostgreSQL has no lock with permits. */
@@ -63,6 +65,7 @@ export class AdvisoryBackend implements LockBackend<PostgresAdvisoryCapabilities
     this.#sessionTimeoutMs = settings.sessionTimeoutMs;
     this.capabilities = {
       tenure: 'session',
+      renewal: 'own-client',
       reach: 'network',
       modes: ['exclusive', 'shared'],
       order: 'fifo',

@@ -35,12 +35,14 @@ const COMMON = {
   fencing: 'durable',
   ttl: { minMs: 20, stepMs: 1 },
   features: ['list', 'waiters', 'force-release', 'steal', 'transfer', 'max-waiters', 'many'],
-} as const satisfies Omit<BackendCapabilities, 'reach'>;
+} as const satisfies Omit<BackendCapabilities, 'reach' | 'renewal'>;
 
 /** The type of the capabilities of the backend on a lease table. `process`: the database is part of the process. */
 export type PostgresLeaseCapabilities<Reach extends 'network' | 'process' = 'network'> = typeof COMMON & {
   /** All clients of the database share the locks. */
   readonly reach: Reach;
+  /** Any client of the database renews a hold, unless the database is part of the process. */
+  readonly renewal: Reach extends 'process' ? 'own-client' : 'any-client';
 };
 
 /** Leases in a table, on any driver. */
@@ -61,7 +63,8 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   readonly #abandons: ReleaseBatches;
 
   constructor(driver: PostgresDriver, settings: CheckedLeaseOptions, reach: Reach) {
-    this.capabilities = { ...COMMON, reach };
+    const renewal = reach === 'process' ? 'own-client' : 'any-client';
+    this.capabilities = { ...COMMON, reach, renewal } as PostgresLeaseCapabilities<Reach>;
     this.isClientClosed = driver.isClientClosed?.bind(driver);
     this.#settings = settings;
     this.#pool = new PostgresStatements(driver);

@@ -128,6 +128,7 @@ function ofOther(other: OtherLocks): ExaminedLocks {
     isOther: true,
     capabilities: {
       tenure: 'lease',
+      renewal: 'own-client',
       reach: 'network',
       modes: ['exclusive'],
       order: 'none',
