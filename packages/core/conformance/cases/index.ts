@@ -36,6 +36,7 @@ import { refusalCases } from './refusals.ts';
 import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
 import { reentrancyHandleCases } from './reentrancy-handles.ts';
+import { reentrancyCircleCases } from './reentrancy-circles.ts';
 import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
 import { allCases } from './all.ts';
 import { permitsCases } from './permits.ts';
@@ -88,6 +89,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...reentrancyCases,
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,
+  ...reentrancyCircleCases,
   ...sharedCases,
   ...sharedLateCases,
   ...sharedQueueCases,
