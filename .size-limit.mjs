@@ -1,7 +1,14 @@
 // What an application carries of a package: the main entry bundled, minified and gzipped. Why there are budgets: docs/adr/0006-size-budgets.md.
 // `ignore`: modules that the user has anyway.
 const budgets = [
-  { name: 'core', limit: '23.9 kB', ignore: [] },
+  // What looks for circles over processes is loaded by the first long wait, and has a budget of its own.
+  { name: 'core', limit: '24.3 kB', ignore: ['./long-waits.js'] },
+  {
+    name: 'core, of long waits',
+    file: 'core/dist/long-waits.js',
+    limit: '3.5 kB',
+    ignore: ['./grant-fault.js', './manager-core.js', './multi-lock.js', './read-options.js'],
+  },
   { name: 'file', limit: '21.5 kB', ignore: ['@locks/core'] },
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },
@@ -14,9 +21,9 @@ const budgets = [
   { name: 'redisson', limit: '6.3 kB', ignore: ['@locks/core'] },
 ];
 
-export default budgets.map((budget) => ({
+export default budgets.map(({ file, ...budget }) => ({
   ...budget,
-  path: `packages/${budget.name}/dist/index.js`,
+  path: `packages/${file ?? `${budget.name}/dist/index.js`}`,
   import: '*',
   gzip: true,
   modifyEsbuildConfig: (config) => ({ ...config, platform: 'node', target: 'node20' }),

@@ -3,6 +3,9 @@ import { type Lease, type LockManager } from '@locks/core';
 import { overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
+/** The beginning of the names of locks that tell of waits. */
+const WAITS = '@locks/waits/';
+
 /** Re-enters wherever `held` finds a lease of the name, without count or turn. */
 function letsIn(
   locks: LockManager,
@@ -70,5 +73,38 @@ export const reentrancyMutants: readonly Mutant[] = [
       overLocks(locks, (lock) => ({
         run: (work, options) => lock.run((own) => locks.detached(() => work(own)), options),
       })),
+  },
+  {
+    name: 'long-waits-untold',
+    says: 'the store does not show what tells of long waits',
+    expected: ['reentrancy/circle-over-clients'],
+    backend: (backend) => ({
+      inspect: async (name, call, options) =>
+        name.startsWith(WAITS) ? { name, holders: [], waiters: [] } : backend.inspect(name, call, options),
+    }),
+  },
+  {
+    name: 'told-after-the-wait',
+    says: 'what tells of a wait stays when the wait has ended',
+    expected: ['reentrancy/circle-over-clients'],
+    calls: (backend) => ({
+      abandon: async (request, call) => {
+        if (!request.resource.startsWith(WAITS)) await backend.abandon(request, call);
+      },
+    }),
+  },
+  {
+    name: 'permit-is-whole',
+    says: 'whoever holds a permit is taken to hold all of them',
+    expected: ['reentrancy/long-wait-is-no-circle'],
+    backend: (backend) => ({
+      inspect: async (name, call, options) => {
+        const state = await backend.inspect(name, call, options);
+        const holders = state.holders.map((holder) =>
+          holder.mode.kind === 'permit' ? { ...holder, mode: { kind: 'exclusive' } as const } : holder,
+        );
+        return { ...state, holders };
+      },
+    }),
   },
 ];

@@ -21,7 +21,7 @@ import type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lea
 import { type HoldsNothingYet, type Lock, ResourceLock } from './lock.ts';
 import { mustBe } from './errors.ts';
 import { isTransferred } from './acquire/acquisition-id.ts';
-import { checkName, refuseOwnName } from './names.ts';
+import { checkName, OWN_NAMES, refuseOwnName, WAIT_NAMES } from './names.ts';
 import {
   ANSWER_MS,
   ANSWER_TABLE,
@@ -111,7 +111,8 @@ export interface LockManager<L extends BaseLease = Lease, P extends number = num
    */
   prepare(): Promise<void>;
   /**
-   * Lists the locks that are held or waited for and whose name starts with `prefix`.
+   * Lists the locks that are held or waited for and whose name starts with `prefix`. What core keeps of long waits, in names that begin
+   * with `@locks/waits/`, is listed only for a prefix that begins with `@locks/`.
    * @throws LockError `LOCK_UNSUPPORTED` on a backend without the feature `list`; while it is read, `LOCK_CLOSED`, or `LOCK_BACKEND`
    * on a failure or without an answer within `answerMs`
    */
@@ -186,6 +187,7 @@ export class Locks implements LockManager {
       backend,
       options?.answerMs ?? ANSWER_MS,
       clock ?? backend.clock ?? new CombinedClock(),
+      options?.deadlockAfterMs,
     );
   }
 
@@ -307,7 +309,7 @@ export class Locks implements LockManager {
           return states?.next();
         });
         if (next === undefined || next.done) return;
-        yield read(next.value);
+        if (prefix.startsWith(OWN_NAMES) || !next.value.name.startsWith(WAIT_NAMES)) yield read(next.value);
       }
     } finally {
       end.abort();

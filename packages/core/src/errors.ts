@@ -20,7 +20,7 @@ export type LockErrorCode =
   | 'LOCK_NOT_HELD'
   /** The nested acquire would wait for itself, or upgrade a shared lease. */
   | 'LOCK_REENTRANT'
-  /** The wait would close a circle: what it waits for is held by code of this process that waits for what this code holds. `circle` tells. */
+  /** The wait is in a circle: what it waits for is held by code, here or in another process, that waits for what this code holds. `circle` tells. */
   | 'LOCK_DEADLOCK'
   /** Two uses of one name contradict each other, for example two limits of a semaphore. */
   | 'LOCK_CONFLICT'

@@ -30,6 +30,7 @@ import { readableState } from './readable-state.ts';
 import type { Clock } from './lifetime/clock.ts';
 import { identity, LeaseMonitor } from './lifetime/lease-monitor.ts';
 import type { LeaseOwner, LeaseState } from './lifetime/lease-state.ts';
+import { DEADLOCK_AFTER_MS } from './options.ts';
 import { Protocol, shownLease } from './protocol.ts';
 import { HolderQueries } from './waiting/holder-query.ts';
 import { LocalQueues } from './waiting/local-queues.ts';
@@ -52,6 +53,8 @@ export class ManagerCore implements LeaseOwner {
   readonly deadlines: CallDeadlines;
   /** How long the store may take to answer a call that waits for no lock, in milliseconds. */
   readonly answerMs: number;
+  /** How long a wait lasts before circles over several processes are looked for, in milliseconds. */
+  readonly deadlockAfterMs: number;
   readonly keepAlive: ProcessKeepAlive;
   readonly localQueues = new LocalQueues();
   readonly attempts = new CallLimit(ATTEMPTS_AT_ONCE);
@@ -66,9 +69,10 @@ export class ManagerCore implements LeaseOwner {
   /** Set once the backend is not called any more (docs/spec.md §12.4). */
   #backendClosed = false;
 
-  constructor(backend: LockBackend, answerMs: number, clock: Clock) {
+  constructor(backend: LockBackend, answerMs: number, clock: Clock, deadlockAfterMs = DEADLOCK_AFTER_MS) {
     this.backend = backend;
     this.answerMs = answerMs;
+    this.deadlockAfterMs = deadlockAfterMs;
     this.clock = clock;
     this.protocol = new Protocol(backend, clock);
     this.monitor = new LeaseMonitor(this.protocol, clock);

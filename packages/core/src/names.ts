@@ -36,6 +36,10 @@ export function checkName(name: unknown): string {
  * such a lock (docs/spec.md §10.1).
  */
 export const OWN_NAMES = '@locks/';
+/**
+ * The beginning of the names of locks that tell who waits for whom: the id of a hold follows (docs/spec.md §5.10). `list` leaves them out.
+ */
+export const WAIT_NAMES = `${OWN_NAMES}waits/`;
 /** The option with which a function of these packages makes such a lock. It is registered: several copies of core may be loaded. */
 export const OWN_LOCK: unique symbol = Symbol.for('@locks/core/own-lock') as never;
 

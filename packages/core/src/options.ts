@@ -65,6 +65,12 @@ export interface ManagerOptions extends LockOptions {
    * @defaultValue 10 000
    */
   readonly answerMs?: number | undefined;
+  /**
+   * How long a wait inside a `run` lasts before circles of waits over several processes are looked for, in milliseconds, from 10; and how
+   * often they then are. `Infinity`: never.
+   * @defaultValue 1 000
+   */
+  readonly deadlockAfterMs?: number | undefined;
 }
 
 /** Options of one acquire. */
@@ -126,10 +132,16 @@ export const LOCK_TABLE = {
 
 /** What `answerMs` is where a manager was given none, in milliseconds. */
 export const ANSWER_MS = 10_000;
+/** What `deadlockAfterMs` is where a manager was given none, in milliseconds. */
+export const DEADLOCK_AFTER_MS = 1_000;
 /** The part of a manager's options that `ping` has, too. */
 export const ANSWER_TABLE = { answerMs: optional(milliseconds(1, 3_600_000)) };
 /** Options of a manager. */
-export const MANAGER_TABLE = { ...LOCK_TABLE, ...ANSWER_TABLE } satisfies OptionTable<ManagerOptions>;
+export const MANAGER_TABLE = {
+  ...LOCK_TABLE,
+  ...ANSWER_TABLE,
+  deadlockAfterMs: optional(milliseconds(10, Number.POSITIVE_INFINITY)),
+} satisfies OptionTable<ManagerOptions>;
 
 const { reentrant: _, maxWaiters, ...SHARED_TABLE } = LOCK_TABLE;
 /** Options of a multi-lock. */

@@ -37,6 +37,7 @@ import { refusalCases } from './refusals.ts';
 import { sessionCases } from './session.ts';
 import { reentrancyCases } from './reentrancy.ts';
 import { reentrancyHandleCases } from './reentrancy-handles.ts';
+import { reentrancyCircleCases } from './reentrancy-circles.ts';
 import { reentrancyStrangerCases } from './reentrancy-strangers.ts';
 import { allCases } from './all.ts';
 import { permitsCases } from './permits.ts';
@@ -90,6 +91,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...reentrancyCases,
   ...reentrancyHandleCases,
   ...reentrancyStrangerCases,
+  ...reentrancyCircleCases,
   ...sharedCases,
   ...sharedLateCases,
   ...sharedQueueCases,

@@ -11,12 +11,14 @@ import type { ManagerCore } from '../manager-core.ts';
 import { attemptLimitMs, type ResolvedOptions } from '../options.ts';
 import type { LeaseState, Validity } from '../lifetime/lease-state.ts';
 import { shown } from '../protocol.ts';
+import { currentFrame } from '../scope/context.ts';
 import { circleOf, enterLeaseWait } from '../scope/lease-waits.ts';
 import { HOLDER_QUERY_MS, type HolderQuery } from '../waiting/holder-query.ts';
 import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { isAged, renewAged } from './aged-grant.ts';
 import { circleError } from './circle-error.ts';
+import { whenLong } from './long-wait.ts';
 import { queueFullError } from './queue-full-error.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
@@ -78,6 +80,10 @@ export class AcquireLoop {
   #holderQuery: HolderQuery | undefined;
   #cancelHolderQuery: (() => void) | undefined;
   #endLeaseWait: (() => void) | undefined;
+  /** The wait at the store. */
+  #turnWait: CallContext | undefined;
+  /** The error of a wait that gave up for others. */
+  #deadlock: unknown;
 
   constructor(
     core: ManagerCore,
@@ -270,6 +276,7 @@ export class AcquireLoop {
     const { deadline, userSignal } = this.#call;
     const endsAt = Math.min(deadline, pollAt);
     const wait = new CallContext(deadlines, endsAt, userSignal, DRAINING, pollAt, startedAt);
+    this.#turnWait = wait;
     const answer = await wait.answerOf(
       () => protocol.calls.awaitTurn?.(request, wait),
       (late) => {
@@ -345,7 +352,23 @@ export class AcquireLoop {
     const circle = circleOf(request);
     if (circle !== undefined)
       throw this.#abandonAndMakeError(circleError(this.#core, resource, mode, circle));
-    this.#endLeaseWait = enterLeaseWait(request);
+    const frame = currentFrame();
+    if (frame === undefined) return;
+    const endRecord = enterLeaseWait(request, frame);
+    const giveUp = (error: unknown): void => this.#endAsDeadlock(error);
+    const { acquisitionId } = this.#request;
+    const endWatch = whenLong({ core: this.#core, resource, mode, acquisitionId, frame, giveUp });
+    this.#endLeaseWait = () => {
+      endRecord();
+      endWatch();
+    };
+  }
+
+  /** Ends the wait, which is the youngest of a circle over several processes (docs/spec.md §5.10). */
+  #endAsDeadlock(error: unknown): void {
+    this.#deadlock = error;
+    this.#turnWait?.interrupt('aborted');
+    this.#call.interrupt('aborted');
   }
 
   /** Takes a fresh acquisition id: a given-up id is never used again (docs/spec.md §2.2). */
@@ -377,6 +400,7 @@ export class AcquireLoop {
   }
 
   #reason(): unknown {
+    if (this.#deadlock !== undefined) return this.#deadlock;
     const core = this.#core;
     const { resource } = this.#request;
     const { waitedMs, contendedAs } = this.#waited();

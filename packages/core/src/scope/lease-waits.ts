@@ -55,10 +55,8 @@ class ByLock<T> {
 /** The waits inside of leases, of all managers and copies of core. */
 const leaseWaits = processWide('lease-waits@1', () => new ByLock<LeaseWait>());
 
-/** Records the wait of the running code, where it is inside a `run`. Gives the function that ends the record. */
-export function enterLeaseWait(request: LockRequest): (() => void) | undefined {
-  const frame = currentFrame();
-  if (frame === undefined) return undefined;
+/** Records the wait of code inside a `run`. Gives the function that ends the record. */
+export function enterLeaseWait(request: LockRequest, frame: RunFrame): () => void {
   const { owner, resource, mode } = request;
   const wait: LeaseWait = { owner, resource, mode, frame };
   leaseWaits.add(owner, resource, wait);
@@ -106,16 +104,24 @@ export function circleOf(request: LockRequest): readonly CircleLink[] | undefine
 
 /** The lease of those on one lock that keeps a request waiting while all of them stay. */
 function leaseInTheWay(leases: Iterable<LeaseState>, mode: LockMode): LeaseState | undefined {
+  return holdInTheWay(leases, (lease) => (lease.mayBeShared ? SHARED : lease.grant.request.mode), mode);
+}
+
+const SHARED: LockMode = { kind: 'shared' };
+
+/** The hold of those on one lock that keeps a request waiting while all of them stay. */
+export function holdInTheWay<T>(
+  holds: Iterable<T>,
+  modeOf: (hold: T) => LockMode,
+  mode: LockMode,
+): T | undefined {
   let heldWeight = 0;
-  for (const lease of leases) {
-    const held = lease.grant.request.mode;
+  for (const hold of holds) {
+    const held = modeOf(hold);
     if (held.kind === 'permit' && mode.kind === 'permit') {
       heldWeight += held.weight;
-      if (heldWeight + mode.weight > mode.limit) return lease;
-      continue;
-    }
-    const mayBeShared = held.kind === 'shared' || lease.mayBeShared;
-    if (!mayBeShared || mode.kind !== 'shared') return lease;
+      if (heldWeight + mode.weight > mode.limit) return hold;
+    } else if (held.kind !== 'shared' || mode.kind !== 'shared') return hold;
   }
   return undefined;
 }
