@@ -2,7 +2,7 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   { name: 'core', limit: '23.9 kB', ignore: [] },
-  { name: 'file', limit: '21.5 kB', ignore: ['@locks/core'] },
+  { name: 'file', limit: '22.9 kB', ignore: ['@locks/core'] },
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '23.1 kB', ignore: ['@locks/core'] },
