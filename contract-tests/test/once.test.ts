@@ -18,6 +18,7 @@ const missing = new Set(process.env['LOCKS_MISSING_SERVERS']?.split(','));
 const STORES = (
   [
     ['sqlite', undefined],
+    ['file', undefined],
     ['redis-ioredis', 'redis'],
     ['redis-node', 'redis'],
     ['postgres-lease', 'postgres'],

@@ -22,7 +22,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
       'guardian/command-end.ts',
     ],
     [
-      '{command-line,duration,store-url}.ts',
+      '{command-line,duration,own-folder,store-url}.ts',
       'stores/open-backend.ts',
       'board/ended-holds.ts',
       'doctor/trial.ts',
@@ -67,7 +67,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
   ],
   file: [
     ['{doctor,index}.ts'],
-    ['file-backend.ts'],
+    ['{file-backend,result-store,slot-store}.ts'],
     ['file-store.ts'],
     ['folder-sweeper.ts'],
     ['record-files.ts'],

@@ -21,6 +21,7 @@ export interface MachineSetup {
 /** The stores for which there is a slot store. */
 export type RecordKind =
   | 'sqlite'
+  | 'file'
   | 'redis-ioredis'
   | 'redis-node'
   | 'postgres-lease'

@@ -67,6 +67,11 @@ export const storesOf: Readonly<Record<RecordKind, () => Promise<Stores>>> = {
     const path = `${process.env['LOCKS_SQLITE_PATH']}.slots`;
     return { slots: sqliteSlots(path), results: sqliteResults(path) };
   },
+  async file() {
+    const { fileSlots, fileResults } = await import('@locks/file');
+    const folder = process.env['LOCKS_FILE_FOLDER'] as string;
+    return { slots: fileSlots(folder), results: fileResults(folder) };
+  },
   async dynamodb() {
     const { dynamodbSlots, dynamodbResults } = await import('@locks/dynamodb');
     const { DynamoDBClient } = await import('@aws-sdk/client-dynamodb');

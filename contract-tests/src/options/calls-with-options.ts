@@ -67,7 +67,7 @@ import { redissonBackend as redissonOnIoredis } from '@locks/redisson/ioredis';
 import { redissonBackend as redissonOnNodeRedis } from '@locks/redisson/redis';
 import { s3Backend, s3Slots, s3Results } from '@locks/s3';
 import { examineS3 } from '@locks/s3/doctor';
-import { fileBackend } from '@locks/file';
+import { fileBackend, fileResults, fileSlots } from '@locks/file';
 import { examineFile } from '@locks/file/doctor';
 import { sqliteBackend } from '@locks/sqlite';
 import { examineSqlite } from '@locks/sqlite/doctor';
@@ -476,6 +476,8 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/file: fileBackend(options)': {
     call: (options) => fileBackend('nowhere', options),
   },
+  '@locks/file: fileSlots(options)': { call: (options) => fileSlots('nowhere', options) },
+  '@locks/file: fileResults(options)': { call: (options) => fileResults('nowhere', options) },
   '@locks/file/doctor: examineFile(options)': {
     call: (options) => examineFile('nowhere', options),
   },

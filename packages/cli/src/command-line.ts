@@ -17,7 +17,7 @@ run        runs COMMAND while it holds the lock NAME, and exits as COMMAND does
   --shared      hold it together with others who share it
   --permits N   hold one of N permits
   --label TEXT  what others see beside the lock; default: host:pid
-once       runs COMMAND unless it was done in this slot, on any machine; the store keeps a slot store of what was done
+once       runs COMMAND unless it was done in this slot, on any machine of the store; the store keeps a slot store of what was done
   --slot S      day, hour, or a duration: 5m; --time-zone Z and --starts-at HH:MM of a day; --offset D of the others
   --at-most D   how long a run may take: then COMMAND is ended; a machine that dies keeps the lock for so long
   --keep-alive  a run may take longer: the lock is renewed while it lasts, for --max-run D at most
@@ -51,9 +51,12 @@ prove      shows whether the locks keep their promises while processes are kille
 
 every command
   --url URL     redis[s]://…, redis[s]+sentinel://host[,host…]/master, postgres://…, mysql://…,
-                etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE,
+                etcd://host:port[,host:port…], zookeeper://host:port[,host:port…], sqlite:FILE, file:FOLDER,
                 dynamodb://REGION/TABLE, s3://BUCKET[/PREFIX], nats://host[:port][/BUCKET], mongodb://host/DATABASE,
-                kubernetes://[NAMESPACE]; default: LOCKS_URL
+                kubernetes://[NAMESPACE]; default: LOCKS_URL, else files of this user on this machine alone,
+                in locks/ of XDG_STATE_HOME, ~/.local/state, ~/Library/Application Support or %LOCALAPPDATA%
+  --machine     files of all users of this machine, who all may write them, in /var/lib/locks,
+                /Library/Application Support/locks or %PROGRAMDATA%\\locks
   --prefix TEXT what the store keeps the locks under: see the page of the backend
   --json        JSON, for programs: one object a line; not of run, once, prepare, board and prove
   --help, --version
@@ -65,6 +68,7 @@ of the others: 0; 1 release found nobody, doctor found an error, prove a broken 
 
 const CONNECTION = {
   url: { type: 'string' },
+  machine: { type: 'boolean', default: false },
   prefix: { type: 'string' },
   help: { type: 'boolean', default: false },
   version: { type: 'boolean', default: false },

@@ -4,7 +4,15 @@ import type { SlotStore } from '@locks/once';
 import type { RedisOptions } from 'ioredis';
 import type { RedisClient } from './redis-client.ts';
 import { withPackagesOf } from './store-packages.ts';
-import { etcdHosts, hostsOf, readStoreUrl, sqlitePath, type StoreName, type StoreUrl } from './store-url.ts';
+import {
+  etcdHosts,
+  hostsOf,
+  lockFolder,
+  readStoreUrl,
+  sqlitePath,
+  type StoreName,
+  type StoreUrl,
+} from './store-url.ts';
 import type { OpenBackend, OpenStore } from './stores/open-backend.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -40,6 +48,7 @@ const OPEN: Readonly<Record<StoreName, OpenStore>> = {
   etcd: openEtcd,
   zookeeper: openZookeeper,
   sqlite: openSqlite,
+  file: openFile,
   dynamodb: async (url, prefix) => (await import('./stores/dynamodb.ts')).openDynamodb(url, prefix),
   s3: async (url, prefix) => (await import('./stores/s3.ts')).openS3(url, prefix),
   nats: async (url, prefix) => (await import('./stores/nats.ts')).openNats(url, prefix),
@@ -222,5 +231,16 @@ async function openSqlite(url: StoreUrl, prefix: string | undefined): Promise<Op
     // The file has the tokens and the slot store, so both are deleted together.
     openSlots: async () => sqliteSlots(path),
     examine: async () => (await import('@locks/sqlite/doctor')).examineSqlite(path),
+  };
+}
+
+async function openFile(url: StoreUrl, prefix: string | undefined): Promise<OpenBackend> {
+  if (prefix !== undefined) throw new UsageError('--prefix: a folder of locks has none: take another folder');
+  const { fileBackend, fileSlots } = await import('@locks/file');
+  const { folder, shared } = lockFolder(url);
+  return {
+    backend: fileBackend(folder, { shared }),
+    openSlots: async () => fileSlots(folder, { shared }),
+    examine: async () => (await import('@locks/file/doctor')).examineFile(folder, { shared }),
   };
 }

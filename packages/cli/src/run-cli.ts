@@ -12,6 +12,7 @@ import { readRunPlan, run } from './commands/run.ts';
 import { readDuration } from './duration.ts';
 import { EXIT } from './exit-codes.ts';
 import { openStore, REACH_MS, type Store } from './open-store.ts';
+import { machineFolderUrl, userFolderUrl } from './own-folder.ts';
 import { UsageError } from './usage-error.ts';
 
 /** Minimum time limit for the first answer of the store, in milliseconds, whatever `--wait` says. */
@@ -77,11 +78,12 @@ async function work(line: CommandLine, environment: Environment): Promise<number
   return await execute(store);
 }
 
-function storeOf(
-  { values }: CommandLine,
-  { url }: Environment,
-): [url: string | undefined, prefix: string | undefined] {
-  return [textOf(values, 'url') ?? url, textOf(values, 'prefix')];
+function storeOf({ values }: CommandLine, { url }: Environment): [url: string, prefix: string | undefined] {
+  const [named, prefix] = [textOf(values, 'url'), textOf(values, 'prefix')];
+  if (values['machine'] !== true) return [named ?? url ?? userFolderUrl(), prefix];
+  if (named !== undefined)
+    throw new UsageError('--machine and --url contradict each other: give one of them');
+  return [machineFolderUrl(), prefix];
 }
 
 /** @throws UsageError for a command after `--`, and for more than `most` names */

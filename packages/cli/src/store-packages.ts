@@ -9,6 +9,7 @@ const PACKAGES: Readonly<Record<StoreName, readonly string[]>> = {
   etcd: ['@locks/etcd', 'etcd3'],
   zookeeper: ['@locks/zookeeper', 'node-zookeeper-client'],
   sqlite: ['@locks/sqlite'],
+  file: ['@locks/file'],
   dynamodb: ['@locks/dynamodb', '@aws-sdk/client-dynamodb'],
   s3: ['@locks/s3', '@aws-sdk/client-s3'],
   nats: ['@locks/nats', '@nats-io/transport-node'],

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { UsageError } from './usage-error.ts';
 
 export type StoreName =
@@ -7,6 +8,7 @@ export type StoreName =
   | 'etcd'
   | 'zookeeper'
   | 'sqlite'
+  | 'file'
   | 'dynamodb'
   | 's3'
   | 'nats'
@@ -33,6 +35,7 @@ const SCHEMES: Readonly<Record<string, StoreName>> = {
   'etcds:': 'etcd',
   'zookeeper:': 'zookeeper',
   'sqlite:': 'sqlite',
+  'file:': 'file',
   'dynamodb:': 'dynamodb',
   's3:': 's3',
   'nats:': 'nats',
@@ -44,12 +47,15 @@ const SCHEMES: Readonly<Record<string, StoreName>> = {
 /** @throws UsageError */
 export function readStoreUrl(text: string | undefined): StoreUrl {
   if (text === undefined || text === '') {
-    throw new UsageError('no store: give --url, or set LOCKS_URL, for example redis://127.0.0.1:6379');
+    // An empty variable may be that of a server whose address is missing: locks of this machine alone would not do in its place.
+    throw new UsageError(
+      'no store: --url or LOCKS_URL is empty: redis://127.0.0.1:6379, for example; without both the locks are those of this user on this machine',
+    );
   }
   const protocol = /^[a-z][a-z0-9+]*:/i.exec(text)?.[0].toLowerCase() ?? '';
   const store = SCHEMES[protocol];
   if (store === undefined) throw unknownScheme(text);
-  if (store !== 'sqlite') checkUrl(text);
+  if (store !== 'sqlite' && store !== 'file') checkUrl(text);
   // The client of PostgreSQL accepts a literal %, so its URL is not checked here.
   if (store === 'redis' || store === 'mysql' || store === 'nats') checkCredentials(text);
   return { store, protocol, text };
@@ -109,6 +115,32 @@ export function etcdHosts(url: StoreUrl): string[] {
 export function sqlitePath({ protocol, text }: StoreUrl): string {
   const path = text.slice(protocol.length);
   return path.startsWith('//') ? path.slice(2) : path;
+}
+
+/**
+ * The folder of `file:///path/to/folder`, or of `file:folder` from where the command was called.
+ *
+ * @throws UsageError
+ */
+export function lockFolder({ text }: StoreUrl): { readonly folder: string; readonly shared: boolean } {
+  const form = 'file:///path/to/folder, or with ?shared=true for several users';
+  const [, place = '', query = ''] = /^file:([^?#]*)\??(.*)$/is.exec(text) ?? [];
+  if (place === '') throw new UsageError(`--url or LOCKS_URL: a folder is missing: ${form}`);
+  const shared = readParameters(query, form, ['shared']).get('shared') ?? 'false';
+  if (shared !== 'true' && shared !== 'false')
+    throw new UsageError(`--url or LOCKS_URL: shared is true or false, not "${shared}"`);
+  return {
+    folder: place.startsWith('/') ? pathIn(`file:${place}`, form) : decoded(place),
+    shared: shared === 'true',
+  };
+}
+
+function pathIn(url: string, form: string): string {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw new UsageError(`--url or LOCKS_URL: ${(error as Error).message}: ${form}`);
+  }
 }
 
 /** The host, the path and the parameters of a URL whose host is the name of something: a region, a bucket, a namespace. */

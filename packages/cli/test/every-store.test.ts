@@ -14,6 +14,7 @@ const PREFIXES = {
   etcd: 'other/',
   zookeeper: '/other',
   sqlite: undefined,
+  file: undefined,
   dynamodb: 'other/',
   s3: 'other/',
   nats: 'other/',

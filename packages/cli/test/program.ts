@@ -21,9 +21,16 @@ export class Program {
   readonly child: ChildProcess;
   readonly outcome: Promise<Outcome>;
 
-  constructor(args: readonly string[], url: string, stdin = '', env: Readonly<Record<string, string>> = {}) {
+  /** @param url - `undefined`: no URL is set */
+  constructor(
+    args: readonly string[],
+    url: string | undefined,
+    stdin = '',
+    env: Readonly<Record<string, string>> = {},
+  ) {
+    const { LOCKS_URL: _, ...variables } = process.env;
     this.child = spawn(process.execPath, [MAIN, ...args], {
-      env: { ...process.env, LOCKS_URL: url, ...env },
+      env: { ...variables, ...(url !== undefined && { LOCKS_URL: url }), ...env },
     });
     this.outcome = this.#collect(stdin);
   }

@@ -1,5 +1,6 @@
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
+import { pathToFileURL } from 'node:url';
 import { createLocks, type LockManager } from '@locks/core';
 import { redisBackend } from '@locks/redis-ioredis';
 import {
@@ -26,6 +27,7 @@ export interface StartedStore extends AsyncDisposable {
 export type StoreName =
   | 'redis'
   | 'sqlite'
+  | 'file'
   | 'postgres'
   | 'mysql'
   | 'etcd'
@@ -46,6 +48,9 @@ const START: Readonly<Record<StoreName, () => Promise<[url: string, stop?: () =>
   },
   async sqlite() {
     return [`sqlite:${folder()}/locks.db`];
+  },
+  async file() {
+    return [pathToFileURL(folder()).href];
   },
   async postgres() {
     const server = await startPostgres();

@@ -98,10 +98,8 @@ export class LockFolder {
     return join(this.path, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
   }
 
-  /** @param mayExist - whether it may be there, or those above it not */
   makeFolder(path: string, mayExist = false): void {
-    const first = mkdirSync(path, { recursive: mayExist });
-    if (this.#options.shared && (first !== undefined || !mayExist)) chmodSync(path, 0o777);
+    makeFolder(path, this.#options.shared, mayExist);
   }
 
   #identityNow(): string {
@@ -140,7 +138,14 @@ export class LockFolder {
   }
 }
 
-function refuseForeignFolder({ folder, shared }: CheckedFileOptions): void {
+/** @param mayExist - whether it may be there, or those above it not */
+export function makeFolder(path: string, isShared: boolean, mayExist: boolean): void {
+  const first = mkdirSync(path, { recursive: mayExist });
+  if (isShared && (first !== undefined || !mayExist)) chmodSync(path, 0o777);
+}
+
+/** @throws LockFolderError for a folder in which locks would not hold */
+export function refuseForeignFolder({ folder, shared }: Pick<CheckedFileOptions, 'folder' | 'shared'>): void {
   const refuse = (code: 'NOT_A_FOLDER' | 'NETWORK' | 'FOREIGN_OWNER', says: string): never => {
     throw new LockFolderError(code, `folder of locks ${folder}: ${says}`);
   };

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type SlotEntry, readSlotEntry, type SlotStore, slotEntryText } from '@locks/core/backend';
+import { codeOf, explained } from './lock-folder-error.ts';
+import { makeFolder, refuseForeignFolder } from './lock-folder.ts';
+import { type CheckedFileOptions, checkOptions, type FileBackendOptions } from './options.ts';
+import { processMark } from './process-mark.ts';
+import { nameOfKey, namesIn } from './record-files.ts';
+
+/** How often a list without an entry, or an entry that has gone, is read again before it is believed. */
+const MOST_TRIES = 4;
+const TOKEN = /^\d+$/;
+
+// setup: import { createLocks } from '@locks/core'; import { fileBackend, fileSlots } from '@locks/file'; import { day, once } from '@locks/once';
+// setup: declare function sendInvoices(token: bigint): Promise<void>;
+/**
+ * The slot store in which `once` of `@locks/once` keeps the slots that were done: files of a folder that all processes of the machine share.
+ * Every write is on the disk before it is answered, so that a slot stays done after a restart of the machine.
+ *
+ * @param folder - a folder on a local disk, made when it is missing: that of the locks, or another one
+ * @example
+ * ```ts
+ * const folder = './locks';
+ * const locks = createLocks(fileBackend(folder));
+ * const options = { slot: day(), atMostMs: 600_000, retry: 'next-machine', slots: fileSlots(folder) } as const;
+ * await once(locks, 'invoices', ({ fencingToken }) => sendInvoices(fencingToken), options);
+ * ```
+ *
+ * @throws LockError `LOCK_INVALID_ARGUMENT` for a bad option
+ */
+export function fileSlots(folder: string, options?: FileBackendOptions): SlotStore {
+  const checked = checkOptions(folder, options, 'fileSlots()');
+  const pathOf = (name: string): string => join(checked.folder, 'once', nameOfKey(name));
+  const attempt = <T>(act: () => T): T => {
+    try {
+      return act();
+    } catch (error) {
+      throw explained(error, checked.folder);
+    }
+  };
+  return {
+    async read(name) {
+      // Files have no clock: the time is that of this machine, which all its processes share.
+      return attempt(() => ({ entry: newestEntry(pathOf(name)), storeTime: undefined }));
+    },
+    async write(name, entry) {
+      return attempt(() => writeEntry(pathOf(name), entry, checked));
+    },
+  };
+}
+
+/** The folder of a job has a file for each token; the highest has the entry, and the others are about to be deleted. */
+function newestEntry(path: string): SlotEntry | undefined {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const names = namesIn(path);
+    if (names === undefined) return undefined;
+    const newest = highest(names);
+    try {
+      if (newest !== undefined) return readSlotEntry(readFileSync(join(path, `${newest}`), 'utf8'));
+    } catch (error) {
+      // An entry is deleted once there is one with a higher token.
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+  }
+  return undefined;
+}
+
+/** A file that is moved to its place is whole, and an entry with a lower token than another one is never read. */
+function writeEntry(path: string, entry: SlotEntry, { folder, shared }: CheckedFileOptions): boolean {
+  makeFolder(folder, shared, true);
+  refuseForeignFolder({ folder, shared });
+  const isNew = namesIn(path) === undefined;
+  for (const each of [dirname(path), path]) makeFolder(each, shared, true);
+  if (isNew) for (const each of [folder, dirname(path)]) syncFolder(each);
+  // Such a file is swept like those of the locks once its process has ended.
+  const aside = join(folder, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+  try {
+    writeDurably(aside, slotEntryText(entry), shared);
+    renameSync(aside, join(path, `${entry.token}`));
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw error;
+  }
+  // The entry before is deleted only when the new one is on the disk.
+  syncFolder(path);
+  const names = namesIn(path) ?? [];
+  const newest = highest(names) ?? entry.token;
+  for (const name of names)
+    if (TOKEN.test(name) && BigInt(name) < newest) rmSync(join(path, name), { force: true });
+  return newest === entry.token;
+}
+
+function highest(names: readonly string[]): bigint | undefined {
+  let found: bigint | undefined;
+  for (const name of names)
+    if (TOKEN.test(name) && (found === undefined || BigInt(name) > found)) found = BigInt(name);
+  return found;
+}
+
+function writeDurably(path: string, text: string, shared: boolean): void {
+  const file = openSync(path, 'wx');
+  try {
+    if (shared) fchmodSync(file, 0o666);
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Windows opens no folder, and its file system writes names with the files. */
+function syncFolder(path: string): void {
+  if (process.platform === 'win32') return;
+  const folder = openSync(path, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
