@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { PGlite } from '@electric-sql/pglite';
-import { type Answer, messages, type Notification, type Outcome, readAnswer } from './wire-format.ts';
+import { type Answer, ClientMessages, type Notification, type Outcome, readAnswer } from './wire-format.ts';
 
 /** A parameter in the notation of the server. */
 export type SqlValue = string | null;
@@ -48,6 +48,18 @@ const REPLACED = [
   ],
   ['pg_advisory_unlock_shared(bigint)', 'boolean', 'SELECT true'],
 ] as const;
+const SETTINGS = [
+  // It would tell of a start that takes long, by a timer that keeps the program for ten seconds.
+  'log_startup_progress_interval=0',
+  // Planned with its parameters each time, the heartbeat of a client with its arrays takes three times as long.
+  'plan_cache_mode=force_generic_plan',
+  // Nobody reads statistics, and nothing outlives the program.
+  'track_activities=off',
+  'track_counts=off',
+  'compute_query_id=off',
+  'full_page_writes=off',
+  'synchronous_commit=off',
+];
 const TABLES = ['locks', 'shares', 'waiters', 'clients'] as const;
 const SCHEMA = 'locks';
 /** The settings of sessions that the one session of PGlite takes over from each. */
@@ -58,6 +70,8 @@ export const USUAL: Readonly<Record<string, string>> = {
 const APPLICATION = 'CREATE SCHEMA application; CREATE TABLE application.work (done integer)';
 const READ = `SELECT ${TABLES.map((table) => `(SELECT pg_catalog.json_agg(one) FROM ${SCHEMA}.${table} one)`).join(', ')},
   (SELECT pg_catalog.json_object_agg(client, listener::text) FROM ${SCHEMA}.clients)`;
+/** Behind a statement, in its transaction, which has a number if it has written anything: a row only then. */
+const READ_WRITTEN = `${READ} WHERE pg_catalog.pg_current_xact_id_if_assigned() IS NOT NULL`;
 
 /**
  * PGlite, once for a program, with the functions of time and of sessions replaced in `pg_catalog`. So the text of the adapter's SQL is
@@ -70,6 +84,7 @@ export class EmbeddedPostgres {
   #prepared = new Map<string, string>();
   #names = 0;
   readonly #settings = new Map<string, string>();
+  readonly #messages = new ClientMessages();
   #schema: readonly string[] = [];
 
   private constructor(db: PGlite) {
@@ -77,7 +92,10 @@ export class EmbeddedPostgres {
   }
 
   static load(): Promise<EmbeddedPostgres> {
-    return (this.#loaded ??= PGlite.create().then((db) => new EmbeddedPostgres(db).#replaceFunctions()));
+    const startParams = [...PGlite.defaultStartParams, ...SETTINGS.flatMap((setting) => ['-c', setting])];
+    return (this.#loaded ??= PGlite.create({ startParams }).then((db) =>
+      new EmbeddedPostgres(db).#replaceFunctions(),
+    ));
   }
 
   #replaceFunctions(): this {
@@ -88,6 +106,9 @@ export class EmbeddedPostgres {
         `CREATE FUNCTION pg_catalog.${signature} RETURNS ${type} LANGUAGE sql VOLATILE AS $$ ${body} $$`,
       );
     }
+    // A listener looks for one setting among all, which takes as long as ten statements.
+    this.#run('ALTER VIEW pg_catalog.pg_settings RENAME TO real_pg_settings');
+    this.#run(`CREATE VIEW pg_catalog.pg_settings AS SELECT 'idle_session_timeout'::text AS name`);
     // The tables have a time when they are made.
     this.#run("SET simulated.now = '2026-01-01'");
     this.#run(APPLICATION);
@@ -119,21 +140,29 @@ export class EmbeddedPostgres {
     this.#settings.set(name, value);
   }
 
-  /** Runs one statement, in a transaction of its own unless one is open. */
-  execute(text: string, values: readonly SqlValue[], { now, transactionStart, pid }: Surroundings): Answer {
-    return this.#send([
-      [
-        `SELECT pg_catalog.set_config('simulated.now', $1, false), pg_catalog.set_config('simulated.transaction_start', $2, false),
-  pg_catalog.set_config('simulated.pid', $3, false)`,
-        [now, transactionStart, String(pid)],
-      ],
+  /** Runs one statement in the transaction that is open. */
+  execute(text: string, values: readonly SqlValue[], surroundings: Surroundings): Answer {
+    return this.#send([surroundedBy(surroundings), [text, values]]);
+  }
+
+  /** Runs one statement in a transaction of its own, and reads the tables if it may have changed them. */
+  executeAlone(
+    text: string,
+    values: readonly SqlValue[],
+    surroundings: Surroundings,
+  ): Answer & { readonly tables?: TableTexts | undefined } {
+    const { outcomes, ...answer } = this.#send([
+      surroundedBy(surroundings),
       [text, values],
+      [READ_WRITTEN, []],
     ]);
+    return { ...answer, outcomes: outcomes.slice(0, 2), tables: outcomes[2]?.rows[0] };
   }
 
   /** Begins or ends a transaction of the one session. */
   control(command: 'BEGIN' | 'ROLLBACK' | 'COMMIT'): Answer {
-    const answer = readAnswer(this.#db.execProtocolRawSync(messages.query(command)));
+    this.#messages.query(command);
+    const answer = this.#exchange();
     if (answer.error !== undefined) throw answer.error;
     return answer;
   }
@@ -145,6 +174,8 @@ export class EmbeddedPostgres {
 
   /** Goes back to what the tables held. The numbers of tokens go on. */
   write(texts: TableTexts): void {
+    // The statement before may have been of a session that may only read.
+    this.set('default_transaction_read_only', 'off');
     for (const [at, table] of TABLES.entries()) {
       this.#ask(`DELETE FROM ${SCHEMA}.${table}`);
       const text = texts[at] ?? null;
@@ -177,29 +208,56 @@ export class EmbeddedPostgres {
   }
 
   #run(text: string): void {
-    const { error } = readAnswer(this.#db.execProtocolRawSync(messages.query(text)));
+    this.#messages.query(text);
+    const { error } = this.#exchange();
     if (error !== undefined) throw error;
   }
 
   /** Sends statements, which are one transaction. */
   #send(statements: readonly (readonly [text: string, values: readonly SqlValue[]])[]): Answer {
     const fresh: string[] = [];
-    const sent = statements.flatMap(([text, values]) => {
-      const known = this.#prepared.get(text);
-      const name = known ?? `s${(this.#names += 1)}`;
-      this.#prepared.set(text, name);
-      if (known === undefined) fresh.push(text);
-      return [
-        ...(known === undefined ? [messages.parse(name, text)] : []),
-        messages.bind(name, values),
-        messages.execute,
-      ];
-    });
-    const answer = readAnswer(this.#db.execProtocolRawSync(Buffer.concat([...sent, messages.sync])));
+    for (const [text, values] of statements) {
+      let name = this.#prepared.get(text);
+      if (name === undefined) {
+        // Each channel has a name of its own, and is listened to once.
+        name = text.startsWith('LISTEN ') ? '' : `s${(this.#names += 1)}`;
+        this.#messages.parse(name, text);
+        if (name !== '') {
+          this.#prepared.set(text, name);
+          fresh.push(text);
+        }
+      }
+      this.#messages.bind(name, values).execute();
+    }
+    this.#messages.sync();
+    const answer = this.#exchange();
     // Behind an error nothing is prepared.
     if (answer.error !== undefined) for (const text of fresh) this.#prepared.delete(text);
     return answer;
   }
+
+  /** Sends what was written. All of it is answered before the call returns. */
+  #exchange(): Answer {
+    const parts: Uint8Array[] = [];
+    // Given to nobody, the answers would be read by PGlite too, which takes longer than many a statement.
+    void this.#db.execProtocolRawStream(this.#messages.take(), {
+      syncToFs: false,
+      onRawData: (part) => void parts.push(part.slice()),
+    });
+    const [first, ...others] = parts;
+    if (first === undefined) throw new Error('PGlite did not answer');
+    return readAnswer(others.length === 0 ? first : Buffer.concat(parts));
+  }
+}
+
+function surroundedBy({
+  now,
+  transactionStart,
+  pid,
+}: Surroundings): readonly [text: string, values: readonly SqlValue[]] {
+  const text = `SELECT pg_catalog.set_config('simulated.now', $1, false), pg_catalog.set_config('simulated.transaction_start', $2, false),
+  pg_catalog.set_config('simulated.pid', $3, false)`;
+  return [text, [now, transactionStart, String(pid)]];
 }
 
 /** The keys of advisory locks that a statement has taken, and the notifications for others. */

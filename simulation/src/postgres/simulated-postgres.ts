@@ -201,9 +201,12 @@ export class SimulatedPostgres {
     }
     if (command === 'SET') return keepSetting(session, text);
     if (session.status === 'T') return this.#carryOutInTransaction(session, statement, now);
-    const answer = this.#send(session, statement, now);
+    const { engine } = this.#options;
+    this.#apply(session);
+    const surroundings = { now, transactionStart: now, pid: session.pid };
+    const answer = engine.executeAlone(text, statement.values, surroundings);
     if (answer.error !== undefined) throw answer.error;
-    this.#committed(session, [statement], answer);
+    this.#committed(session, [statement], answer, answer.tables);
     return answer.outcomes.at(-1) ?? { rows: [], tag: '' };
   }
 
@@ -240,9 +243,12 @@ export class SimulatedPostgres {
     const commits = command === 'COMMIT' && status === 'T';
     if (commits) {
       this.#redo(session);
-      const answer = this.#options.engine.control('COMMIT');
+      const { engine } = this.#options;
+      const answer = engine.control('COMMIT');
       session.status = 'I';
-      this.#committed(session, done, answer);
+      // PGlite is read by a session of its own.
+      engine.set(READ_ONLY, 'off');
+      this.#committed(session, done, answer, engine.read());
     }
     session.status = 'I';
     this.#transactionIsOver(session);
@@ -271,11 +277,8 @@ export class SimulatedPostgres {
   }
 
   #send(session: ServerSession, { text, values }: SentStatement, now: string): Answer {
-    const { engine } = this.#options;
-    const isIdle = session.status === 'I';
-    if (isIdle) this.#apply(session);
-    const transactionStart = isIdle ? now : session.transactionStart;
-    return engine.execute(text, values, { now, transactionStart, pid: session.pid });
+    const { transactionStart, pid } = session;
+    return this.#options.engine.execute(text, values, { now, transactionStart, pid });
   }
 
   #isReadOnlyFor({ settings }: ServerSession): boolean {
@@ -291,7 +294,12 @@ export class SimulatedPostgres {
     engine.set(READ_ONLY, isReadOnly ? 'on' : 'off');
   }
 
-  #committed(session: ServerSession, statements: readonly SentStatement[], { notifications }: Answer): void {
+  #committed(
+    session: ServerSession,
+    statements: readonly SentStatement[],
+    { notifications }: Answer,
+    tables: TableTexts | undefined,
+  ): void {
     const { keys, others } = sortNotifications(notifications);
     for (const key of keys) session.keys.add(key);
     if (keys.length > 0) this.#tellKeys();
@@ -299,20 +307,16 @@ export class SimulatedPostgres {
       const [, channel] = /^LISTEN "(.+)"$/.exec(text) ?? [];
       if (channel !== undefined) session.channels.add(channel);
     }
-    this.#look(statements);
+    if (tables !== undefined) this.#look(statements, tables);
     for (const { channel, payload } of others)
       for (const listener of this.#sessions)
         if (listener.channels.has(channel)) listener.notify(channel, payload);
   }
 
-  #look(statements: readonly SentStatement[]): void {
-    const { engine, written } = this.#options;
-    // PGlite is read by a session of its own.
-    engine.set(READ_ONLY, 'off');
-    const tables = engine.read();
+  #look(statements: readonly SentStatement[], tables: TableTexts): void {
     if (tables.every((text, at) => text === this.tables[at])) return;
     this.#history.push({ at: this.#world.now, tables });
-    written(statements, tables);
+    this.#options.written(statements, tables);
   }
 
   #hasStarted(): void {

@@ -46,36 +46,46 @@ interface ClientRow {
 }
 
 export class TablesView {
-  readonly #views = new Map<string, TableView>();
+  readonly #texts: TableTexts;
+  readonly #views: ReadonlyMap<string, TableView>;
   readonly clients: ReadonlyMap<string, ClientView>;
+  /** Rows of names that no row of the table of locks has: nobody would find them. */
+  readonly hasStrays: boolean;
 
-  constructor(texts: TableTexts) {
-    const [locks, shares, waiters, clients] = texts.map((text) => JSON.parse(text ?? '[]') as unknown) as [
+  /** @param before - what it says of tables that are the same is taken over */
+  constructor(texts: TableTexts, before?: TablesView) {
+    this.#texts = texts;
+    const isSame = (earlier: TablesView, ...tables: readonly number[]): boolean =>
+      tables.every((table) => earlier.#texts[table] === texts[table]);
+    this.clients = before !== undefined && isSame(before, 3, 4) ? before.clients : clientsOf(texts);
+    if (before !== undefined && isSame(before, 0, 1, 2)) {
+      this.#views = before.#views;
+      this.hasStrays = before.hasStrays;
+      return;
+    }
+    const [locks, shares, waiters] = texts.slice(0, 3).map((text) => JSON.parse(text ?? '[]') as unknown) as [
       LockRow[],
       ShareRow[],
       WaiterRow[],
-      ClientRow[],
     ];
-    const listeners = JSON.parse(texts[4] ?? '{}') as Record<string, string | null>;
-    this.clients = new Map(
-      clients.map(({ client, alive_until }) => [
-        client,
-        { aliveUntil: microsOf(alive_until), listener: listeners[client] ?? undefined },
-      ]),
-    );
-    for (const lock of locks) this.#views.set(nameOf(lock), viewOf(lock, shares, waiters));
+    this.#views = new Map(locks.map((lock) => [nameOf(lock), viewOf(lock, shares, waiters)]));
+    this.hasStrays = [...shares, ...waiters].some(({ name }) => locks.every((lock) => lock.name !== name));
   }
 
   get(resource: string): TableView {
     return this.#views.get(resource) ?? NOTHING;
   }
+}
 
-  /** Rows of names that no row of the table of locks has: nobody would find them. */
-  static strays(texts: TableTexts): boolean {
-    const names = texts.slice(0, 3).map((text) => (JSON.parse(text ?? '[]') as Row[]).map(nameOf));
-    const [locks = [], ...others] = names;
-    return others.flat().some((name) => !locks.includes(name));
-  }
+function clientsOf(texts: TableTexts): ReadonlyMap<string, ClientView> {
+  const clients = JSON.parse(texts[3] ?? '[]') as ClientRow[];
+  const listeners = JSON.parse(texts[4] ?? '{}') as Record<string, string | null>;
+  return new Map(
+    clients.map(({ client, alive_until }) => [
+      client,
+      { aliveUntil: microsOf(alive_until), listener: listeners[client] ?? undefined },
+    ]),
+  );
 }
 
 const NOTHING: TableView = { holds: [], waiters: [] };

@@ -35,27 +35,81 @@ export interface Answer {
   readonly notifications: readonly Notification[];
 }
 
-/** Messages of a client, in the protocol of PostgreSQL. */
-export const messages = {
-  parse: (name: string, text: string): Buffer => message('P', cString(name), cString(text), int16(0)),
-  bind: (name: string, values: readonly (string | null)[]): Buffer =>
-    message(
-      'B',
-      cString(''),
-      cString(name),
-      int16(0),
-      int16(values.length),
-      ...values.flatMap((value) => {
-        if (value === null) return [int32(-1)];
-        const bytes = Buffer.from(value);
-        return [int32(bytes.length), bytes];
-      }),
-      int16(0),
-    ),
-  execute: message('E', cString(''), int32(0)),
-  sync: message('S'),
-  query: (text: string): Buffer => message('Q', cString(text)),
-};
+/** Messages of a client, in the protocol of PostgreSQL, written into one buffer: there are millions of them in a run. */
+export class ClientMessages {
+  #bytes = Buffer.alloc(4_096);
+  #length = 0;
+
+  parse(name: string, text: string): this {
+    return this.#message('P', () => this.#text(name).#text(text).#int16(0));
+  }
+
+  bind(name: string, values: readonly (string | null)[]): this {
+    return this.#message('B', () => {
+      this.#text('').#text(name).#int16(0).#int16(values.length);
+      for (const value of values) {
+        if (value === null) this.#int32(-1);
+        else this.#int32(Buffer.byteLength(value)).#write(value);
+      }
+      return this.#int16(0);
+    });
+  }
+
+  execute(): this {
+    return this.#message('E', () => this.#text('').#int32(0));
+  }
+
+  sync(): this {
+    return this.#message('S', () => this);
+  }
+
+  query(text: string): this {
+    return this.#message('Q', () => this.#text(text));
+  }
+
+  /** What was written since the last call, until something else is written. */
+  take(): Uint8Array {
+    const taken = this.#bytes.subarray(0, this.#length);
+    this.#length = 0;
+    return taken;
+  }
+
+  #message(kind: string, body: () => this): this {
+    this.#write(kind);
+    const at = this.#length;
+    this.#int32(0);
+    body();
+    this.#bytes.writeInt32BE(this.#length - at, at);
+    return this;
+  }
+
+  #text(text: string): this {
+    return this.#write(`${text}\0`);
+  }
+
+  #write(text: string): this {
+    this.#grow(text.length * 3);
+    this.#length += this.#bytes.write(text, this.#length);
+    return this;
+  }
+
+  #int16(value: number): this {
+    this.#grow(2);
+    this.#length = this.#bytes.writeInt16BE(value, this.#length);
+    return this;
+  }
+
+  #int32(value: number): this {
+    this.#grow(4);
+    this.#length = this.#bytes.writeInt32BE(value, this.#length);
+    return this;
+  }
+
+  #grow(more: number): void {
+    if (this.#length + more <= this.#bytes.length) return;
+    this.#bytes = Buffer.concat([this.#bytes, Buffer.alloc(this.#bytes.length + more)]);
+  }
+}
 
 export function readAnswer(bytes: Uint8Array): Answer {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -97,25 +151,4 @@ function readError(body: Buffer): PostgresError {
   const fields = body.toString('utf8').split('\0');
   const field = (letter: string): string => fields.find((text) => text.startsWith(letter))?.slice(1) ?? '';
   return new PostgresError(field('C'), field('M'), field('V'));
-}
-
-function message(kind: string, ...parts: readonly Buffer[]): Buffer {
-  const body = Buffer.concat(parts);
-  return Buffer.concat([Buffer.from(kind), int32(body.length + 4), body]);
-}
-
-function cString(text: string): Buffer {
-  return Buffer.from(`${text}\0`);
-}
-
-function int16(value: number): Buffer {
-  const bytes = Buffer.alloc(2);
-  bytes.writeInt16BE(value);
-  return bytes;
-}
-
-function int32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeInt32BE(value);
-  return bytes;
 }

@@ -146,13 +146,14 @@ export class NetworkedPostgres implements SimulatedStore {
 
   #written(statements: readonly SentStatement[], tables: TableTexts): void {
     const before = this.#view;
-    this.#view = new TablesView(tables);
-    if (TablesView.strays(tables))
+    this.#view = new TablesView(tables, before);
+    if (this.#view.hasStrays)
       this.#world.violated('§9.1', 'a hold or a waiter has no row in the table of locks');
     for (const { name } of this.#plan.resources) {
       const view = this.#view.get(name);
-      if (JSON.stringify(view) !== JSON.stringify(before.get(name)))
-        this.#checkWrite(name, view, before.get(name), statements);
+      const last = before.get(name);
+      if (view !== last && JSON.stringify(view) !== JSON.stringify(last))
+        this.#checkWrite(name, view, last, statements);
     }
   }
 
