@@ -83,9 +83,12 @@ function nested<T>([first, ...others]: readonly Lock[], work: () => Promise<T>, 
 
 async function outcomeOf(lock: Lock): Promise<WaitOutcome> {
   const startedAt = performance.now();
-  const error = await lock.run(() => undefined).catch((reason: unknown) => reason);
-  const tookMs = performance.now() - startedAt;
-  if (error === undefined) return { code: undefined, circle: undefined, tookMs };
-  if (!isLockError(error)) throw error;
-  return { code: error.code, circle: error.circle, tookMs };
+  const tookMs = (): number => performance.now() - startedAt;
+  try {
+    await lock.run(() => undefined);
+    return { code: undefined, circle: undefined, tookMs: tookMs() };
+  } catch (error) {
+    if (!isLockError(error)) throw error;
+    return { code: error.code, circle: error.circle, tookMs: tookMs() };
+  }
 }

@@ -3,7 +3,7 @@ import type { ManagerCore } from '../manager-core.ts';
 import { WAIT_NAMES } from '../names.ts';
 import { readableHolder } from '../readable-state.ts';
 import { ELSEWHERE, type ToldWait, toldBy } from './told-wait.ts';
-import type { HoldNode, LockNode, WaitNode } from './wait-graph.ts';
+import type { HoldNode, AwaitedLock, WaitNode } from './wait-graph.ts';
 
 /** The most requests of one reading. */
 const MAX_READS = 32;
@@ -44,14 +44,14 @@ type Facts = ReadonlyMap<string, number | undefined>;
  * @param known - the facts of the first reading
  */
 export async function readGraph(source: GraphSource, known?: Facts): Promise<ReadGraph> {
-  const locks = new Map<ManagerCore, Map<string, LockNode>>();
+  const locks = new Map<ManagerCore, Map<string, AwaitedLock>>();
   const waits = new Map<string, WaitNode>();
   const facts = new Map<string, number | undefined>();
-  const toRead: { readonly core: ManagerCore; readonly lock: LockNode }[] = [];
+  const toRead: { readonly core: ManagerCore; readonly lock: AwaitedLock }[] = [];
   let reads = 0;
 
-  const lockOf = ({ core, name }: LockPlace): LockNode => {
-    const ofStore = locks.get(core) ?? new Map<string, LockNode>();
+  const lockOf = ({ core, name }: LockPlace): AwaitedLock => {
+    const ofStore = locks.get(core) ?? new Map<string, AwaitedLock>();
     locks.set(core, ofStore);
     let lock = ofStore.get(name);
     if (lock === undefined) {

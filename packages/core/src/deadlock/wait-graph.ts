@@ -3,14 +3,14 @@ import type { CircleMember } from '../errors.ts';
 import { holdInTheWay } from '../scope/lease-waits.ts';
 
 /** A lock that somebody waits for. */
-export interface LockNode {
+export interface AwaitedLock {
   readonly name: string;
   readonly holders: HoldNode[];
 }
 
 /** A hold of such a lock, with the waits inside its `run`. */
 export interface HoldNode {
-  readonly lock: LockNode;
+  readonly lock: AwaitedLock;
   readonly mode: LockMode;
   readonly label: string | undefined;
   readonly waits: WaitNode[];
@@ -21,7 +21,7 @@ export interface WaitNode {
   /** The younger of two waits has the greater one. */
   readonly id: string;
   readonly mode: LockMode;
-  readonly lock: LockNode;
+  readonly lock: AwaitedLock;
 }
 
 /** How a wait was reached: over a hold in the way of another wait. */

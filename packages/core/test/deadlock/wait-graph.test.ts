@@ -4,7 +4,7 @@ import {
   circleToEnd,
   deadlocked,
   type HoldNode,
-  type LockNode,
+  type AwaitedLock,
   type WaitNode,
 } from '../../src/deadlock/wait-graph.ts';
 
@@ -22,8 +22,8 @@ interface Code {
 
 /** The waits of several codes; the later ones are younger. */
 function graphOf(codes: readonly Code[]): WaitNode[] {
-  const locks = new Map<string, LockNode>();
-  const lockOf = (name: string): LockNode => {
+  const locks = new Map<string, AwaitedLock>();
+  const lockOf = (name: string): AwaitedLock => {
     const lock = locks.get(name) ?? { name, holders: [] };
     locks.set(name, lock);
     return lock;
