@@ -48,13 +48,10 @@ const mapBackend = () =>
     async release({ request }) {
       return ownHold(request) !== undefined && holds.delete(request.resource) ? 'released' : 'not-held';
     },
-    async inspect(resource) {
-      const grant = holdOf(resource)?.grant;
-      return {
-        name: resource,
-        holders: grant === undefined ? [] : [{ ...grant.request, fencingToken: grant.fencingToken }],
-        waiters: [],
-      };
+    async inspect(name) {
+      const grant = holdOf(name)?.grant;
+      const holders = grant === undefined ? [] : [{ ...grant.request, fencingToken: grant.fencingToken }];
+      return { name, holders, waiters: [] };
     },
     isRetryable: () => false,
     async close() {},

@@ -499,8 +499,8 @@ const inEtcd: readonly PlantedError[] = [
     'etcd',
     'etcd/src/hold-renewer.ts',
     [
-      'if (!response.succeeded && keysAt(response, 0)[0]?.lease !== lease.id) {',
-      'if (!response.succeeded) {',
+      'response.succeeded || keysAt(response, 0)[0]?.lease === lease.id;',
+      'response.succeeded;',
       'a renewal that was sent twice ends the lease to which it has moved its hold',
       192,
     ],

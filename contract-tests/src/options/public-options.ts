@@ -116,14 +116,15 @@ class EntryPoint {
     return [...new Set(names)];
   }
 
-  #namesOf(part: ts.Type): string[] {
+  /** @param path - this type and those around it: one that contains itself is named once */
+  #namesOf(part: ts.Type, path: readonly ts.Type[] = [part]): string[] {
     return part.getProperties().flatMap((property) => {
       const type = this.#checker.getTypeOfSymbol(property);
       // `pool?: never` declares that an option is absent.
       if (this.#checker.getNonNullableType(type).flags & ts.TypeFlags.Never) return [];
       const nested = partsOf(type)
-        .filter((one) => isOurs(one) && isPlain(one))
-        .flatMap((one) => this.#namesOf(one));
+        .filter((one) => isOurs(one) && isPlain(one) && !path.includes(one))
+        .flatMap((one) => this.#namesOf(one, [...path, one]));
       return [property.name, ...nested.map((name) => `${property.name}.${name}`)];
     });
   }
