@@ -340,7 +340,7 @@ class PassingBackend implements CohortBackend {
 
 /**
  * Whether a renewal for another instance ends the lease sooner than that instance believes: it would pass on a lease that ends before the
- * turn does (docs/spec.md §18.4).
+ * turn does (docs/spec.md §18.9).
  */
 function wouldEndTurns({ grant, ttlMs }: RenewItem): boolean {
   const { mode, ttlMs: grantedMs } = grant.request;

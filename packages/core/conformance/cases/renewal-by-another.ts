@@ -191,7 +191,7 @@ async function pulledIn(context: CaseContext, clients: Clients, mode: LockMode):
   const ttlMs = 2 * context.timing.ttlMs;
   const hold = await take(context, clients.first, mode, MINUTE_MS);
   const status = await renewed(clients.second, hold.copy, ttlMs);
-  // The process that was granted would pass on a lease of which it does not know that it ends sooner (docs/spec.md §18.4).
+  // The process that was granted would pass on a lease of which it does not know that it ends sooner (docs/spec.md §18.9).
   if (clients.first.capabilities.order === 'cohort' && mode === EXCLUSIVE) {
     assert.equal(status.status, 'unknown');
     return await isReleased(clients, hold);
