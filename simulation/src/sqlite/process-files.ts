@@ -154,6 +154,8 @@ export class ProcessFiles implements ProcessMachine, ConnectionOwner {
   }
 
   begin(database: SimulatedDatabase, run: () => void): void {
+    // Its transaction before this one ends when the process goes on: by then the file is somebody else's.
+    if (this.#isAhead && this.#putOff !== undefined) throw sqliteError(5, 'database is locked');
     this.#settle();
     if (this.machine.world.now < this.machine.readOnlyUntil)
       throw sqliteError(8, 'attempt to write a readonly database');
@@ -189,6 +191,8 @@ export class ProcessFiles implements ProcessMachine, ConnectionOwner {
   }
 
   reads(isPoll: boolean): void {
+    // Its connection reads what it has not committed yet.
+    if (this.#isAhead) return;
     this.#settle();
     if (isPoll && this.slowPollsMs > 0 && !this.process.isPaused) this.#standsStill(this.slowPollsMs);
   }
@@ -229,6 +233,11 @@ export class ProcessFiles implements ProcessMachine, ConnectionOwner {
       });
     clock.ahead += ms;
     this.process.busyUntil = this.machine.world.now + clock.ahead;
+  }
+
+  /** Whether this is the rest of an iteration in which the process stood still: it runs ahead of the time of the others. */
+  get #isAhead(): boolean {
+    return this.process.standsStill && this.process.isInTurn;
   }
 
   #goesOn(): void {

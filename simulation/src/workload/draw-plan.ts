@@ -92,8 +92,7 @@ function withTransfers(plan: Plan, random: SeededRandom): Plan {
 
 function drawOwnPlan(backend: BackendKind, seed: number): Plan {
   const drawn = drawAnyPlan(backend, seed);
-  // Processes stand still within its transactions.
-  if (backend === 'sqlite') return onOneMachine(drawn);
+  if (backend === 'sqlite') return onOneMachine(withStalls(drawn));
   const plan = withApplication(withStalls(drawn));
   if (backend === 'zookeeper') return inSessions(plan);
   if (backend === 'postgres') return onOwnConnections(plan);

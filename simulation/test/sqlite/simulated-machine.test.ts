@@ -88,6 +88,30 @@ test.each(['begun', 'middle', 'before commit'] as const)(
   },
 );
 
+test('a process that stands still in the middle of a turn has the file for one transaction until it goes on', async () => {
+  const { one, other, until, committed } = twoProcesses();
+  const happened: string[] = [];
+  one.process.stallIn({ ms: 100, place: 'clock read', passes: 0 });
+  one.process.setTimeout(() => {
+    one.process.passes('clock read');
+    one.insert(1);
+    // Its own connection reads what the others do not see before it goes on.
+    expect(one.values()).toEqual([1]);
+    expect(() => one.insert(2)).toThrow('database is locked');
+    happened.push('turn');
+  }, 1);
+  await until(50);
+  expect(happened).toEqual(['turn']);
+  expect(committed).toEqual([]);
+  expect(other.values()).toEqual([]);
+  expect(() => other.insert(3)).toThrow('database is locked');
+  await until(150);
+  expect(committed).toEqual(['one']);
+  expect(other.values()).toEqual([1]);
+  one.insert(2);
+  expect(other.values()).toEqual([1, 2]);
+});
+
 test('a process that is killed before its commit leaves nothing, and the file is free', async () => {
   const { one, other, interrupt, until, committed } = twoProcesses();
   interrupt(one, 'before commit', { ms: 50, kills: true });
@@ -141,7 +165,7 @@ test('a wake-up comes soon, late, twice or never', async () => {
 test('on SQLite every kind of fault happens, and no promise is broken', async () => {
   const kinds = [
     ...['close', 'crash', 'full', 'kill in a transaction', 'late wake-up', 'lost wake-up', 'pause'],
-    ...['pause in a transaction', 'read-only', 'sleep', 'store away', 'wake-up twice', 'wall clock'],
+    ...['pause in a transaction', 'read-only', 'sleep', 'stall', 'store away', 'wake-up twice', 'wall clock'],
   ];
   const seen = new Set<string>();
   for (let seed = 1; seed < 600 && !kinds.every((kind) => seen.has(kind)); seed += 50) {
