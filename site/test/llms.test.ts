@@ -20,6 +20,7 @@ it('begins with what the project is, then with the doors of the README', () => {
     'guides/in-your-application',
     'guides/serverless',
     'leader-election',
+    'guides/deadlocks',
     'nestjs',
     'command-line',
     'guides/write-a-backend',

@@ -12,6 +12,8 @@ import { circleToEnd, deadlocked } from './wait-graph.ts';
 const PAUSE_PERIODS = 1 / 4;
 /** How often a circle is read again. In that time every process that lives keeps its edges. */
 const SECOND_READINGS = 9;
+/** How many locks a reading follows for certain, at two reads each. */
+const LOCKS_OF_A_READING = 16;
 
 /** A wait of code that runs inside a `run`. */
 export interface LeaseWait {
@@ -130,10 +132,10 @@ class Watch implements GraphSource {
     return this.#inTurn(this.#waitsOfHold.get(holdId) ?? []);
   }
 
-  /** The items, each at the beginning in one of the readings. */
+  /** The items, each near the beginning in one of the readings. */
   #inTurn<T>(items: Iterable<T>): readonly T[] {
     const all = [...items];
-    const first = this.#readings % Math.max(all.length, 1);
+    const first = (this.#readings * LOCKS_OF_A_READING) % Math.max(all.length, 1);
     return [...all.slice(first), ...all.slice(0, first)];
   }
 
