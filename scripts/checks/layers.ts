@@ -66,13 +66,13 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{etcd-port,etcd-entry,etcd-errors,keys,options,server-versions}.ts'],
   ],
   file: [
-    ['{doctor,index}.ts'],
-    ['{file-backend,result-store,slot-store}.ts'],
+    ['{doctor,index,proper-lockfile}.ts'],
+    ['{file-backend,held-lockfile,result-store,slot-store}.ts'],
     ['file-store.ts'],
     ['folder-sweeper.ts'],
     ['record-files.ts'],
-    ['{lock-folder,value-files}.ts'],
-    ['{lock-folder-error,network-finding,options,pointer,process-mark}.ts'],
+    ['{lock-directory,lock-folder,lockfile-options,value-files}.ts'],
+    ['{lock-folder-error,lockfile-error,network-finding,options,pointer,process-mark}.ts'],
   ],
   kubernetes: [
     ['{doctor,index}.ts'],

@@ -57,6 +57,7 @@ const GROUPS: readonly Group[] = [
       'docs/guides/reentrancy.md',
       'docs/guides/migrating.md',
       'docs/redlock-compat.md',
+      'docs/proper-lockfile.md',
     ],
     rest: /^docs\/guides\/(?!production|write-a-backend)/,
   },

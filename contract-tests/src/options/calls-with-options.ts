@@ -69,6 +69,7 @@ import { s3Backend, s3Slots, s3Results } from '@locks/s3';
 import { examineS3 } from '@locks/s3/doctor';
 import { fileBackend, fileResults, fileSlots } from '@locks/file';
 import { examineFile } from '@locks/file/doctor';
+import * as lockfile from '@locks/file/proper-lockfile';
 import { sqliteBackend } from '@locks/sqlite';
 import { examineSqlite } from '@locks/sqlite/doctor';
 import {
@@ -478,6 +479,22 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   },
   '@locks/file: fileSlots(options)': { call: (options) => fileSlots('nowhere', options) },
   '@locks/file: fileResults(options)': { call: (options) => fileResults('nowhere', options) },
+  '@locks/file/proper-lockfile: lock(options)': { call: (options) => lockfile.lock('package.json', options) },
+  '@locks/file/proper-lockfile: unlock(options)': {
+    call: (options) => lockfile.unlock('package.json', options),
+  },
+  '@locks/file/proper-lockfile: check(options)': {
+    call: (options) => lockfile.check('package.json', options),
+  },
+  '@locks/file/proper-lockfile: lockSync(options)': {
+    call: (options) => lockfile.lockSync('package.json', options),
+  },
+  '@locks/file/proper-lockfile: unlockSync(options)': {
+    call: (options) => lockfile.unlockSync('package.json', options),
+  },
+  '@locks/file/proper-lockfile: checkSync(options)': {
+    call: (options) => lockfile.checkSync('package.json', options),
+  },
   '@locks/file/doctor: examineFile(options)': {
     call: (options) => examineFile('nowhere', options),
   },
