@@ -186,6 +186,7 @@ export class Locks implements LockManager {
       backend,
       options?.answerMs ?? ANSWER_MS,
       clock ?? backend.clock ?? new CombinedClock(),
+      options?.renewalThread,
     );
   }
 

@@ -25,6 +25,7 @@ export interface ScriptedBackend extends LockBackend {
 
 export const capabilities: BackendCapabilities = {
   tenure: 'lease',
+  renewal: 'own-client',
   reach: 'process',
   modes: ['exclusive'],
   order: 'fifo',

@@ -23,6 +23,7 @@ import { checkOptions, clientSource, type EtcdBackendOptions, type EtcdClient } 
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

@@ -18,6 +18,7 @@ import { MemoryStore } from './memory-store.ts';
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'own-client',
   reach: 'process',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

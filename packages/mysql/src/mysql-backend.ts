@@ -11,6 +11,7 @@ import { tablesOf } from './tables.ts';
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

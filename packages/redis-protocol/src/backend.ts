@@ -47,6 +47,7 @@ import { CHECKS_ALIVE } from './waiter-heartbeat.ts';
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',

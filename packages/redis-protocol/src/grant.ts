@@ -15,7 +15,7 @@ export function isRedisGrant(grant: Grant): grant is RedisGrant {
   return 'keys' in grant;
 }
 
-/** Whether the hold of a grant that was exclusive may be a share now. */
+/** Whether the hold of a grant that was exclusive may be a share now: another instance, which made the grant, may have downgraded it. */
 export function mayBeShared(grant: Grant): boolean {
-  return isRedisGrant(grant) && grant.mayBeShared;
+  return !isRedisGrant(grant) || grant.mayBeShared;
 }

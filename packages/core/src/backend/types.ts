@@ -87,6 +87,12 @@ export interface BackendCapabilities {
    * `LOCK_TIMEOUT` says so.
    */
   readonly expiry?: 'clock' | 'observed';
+  /**
+   * Who may renew a hold. `any-client`: also another instance of the backend, on a connection of its own, in another thread or process, by
+   * a copy of the grant that has its fields `request`, `fencingToken`, `countedFrom` and `validForMs` alone (docs/spec.md §4.8).
+   * `own-client`: only the instance that was granted; a renewal by another one leaves the hold as it is, and its answer says nothing.
+   */
+  readonly renewal?: 'any-client' | 'own-client';
   /** The clients that share the store: those of one process, one host, or a network. */
   readonly reach: 'process' | 'host' | 'network';
   /** The kinds of {@link LockMode} that can be acquired. */
