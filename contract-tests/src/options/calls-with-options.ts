@@ -14,6 +14,7 @@ import { defineHarness, runConformance } from '@locks/core/conformance';
 import { testLockConformance as testWithNode } from '@locks/core/conformance/node-test';
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
+import { renewalThread } from '@locks/core/renewal-thread';
 import { adopt, transfer } from '@locks/core/transfer';
 import { checkTrace, parseTrace, recordTrace } from '@locks/history';
 import { prove } from '@locks/prove';
@@ -220,6 +221,10 @@ async function onProxy(use: (proxy: Proxy) => void): Promise<void> {
 /** The calls by the keys of `publicOptions()`. */
 export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/core: createLocks(options)': { call: (options) => createLocks(memoryBackend(), options) },
+  '@locks/core/renewal-thread: renewalThread(options)': {
+    call: (options) => renewalThread(new URL(import.meta.url), options),
+    valid: { maxBlockedMs: 1_000 },
+  },
   '@locks/core: locked(options)': { call: (options) => locked(locks, 'a', work, options) },
   '@locks/core: Locked(options)': { call: (options) => Locked(locks, 'a', options) },
   'LockManager.lock(options)': { call: (options) => locks.lock('a', options) },

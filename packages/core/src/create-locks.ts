@@ -188,6 +188,7 @@ export class Locks implements LockManager {
       options?.answerMs ?? ANSWER_MS,
       clock ?? backend.clock ?? new CombinedClock(),
       options?.deadlockAfterMs,
+      options?.renewalThread,
     );
   }
 

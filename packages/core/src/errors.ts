@@ -52,10 +52,14 @@ export interface LockErrorDetails {
   readonly cause?: unknown;
   /** Why a lease was lost, with `LOCK_LOST`. */
   readonly reason?: LossReason | undefined;
+  /** For how long the event loop had stood still when a loss was found, in milliseconds, with `LOCK_LOST`. */
+  readonly blockedMs?: number | undefined;
   /** Who waits for whom, with `LOCK_DEADLOCK`. */
   readonly circle?: readonly CircleMember[] | undefined;
 }
 
+/** The properties of an error that not every error has. */
+const DETAILS = ['lockName', 'backend', 'reason', 'blockedMs', 'circle'] as const;
 // The symbol is registered: two copies of core in one process recognise each other's errors.
 const brand = Symbol.for('@locks/core/LockError');
 
@@ -84,6 +88,11 @@ export class LockError extends Error {
   declare readonly backend: string | undefined;
   /** Why a lease was lost, with `LOCK_LOST`; otherwise `undefined`. */
   declare readonly reason: LossReason | undefined;
+  /**
+   * For how long at least the event loop had stood still when the loss was found, in milliseconds, with `LOCK_LOST`; otherwise `undefined`.
+   * A process that was stopped, or whose machine slept, stood still, too.
+   */
+  declare readonly blockedMs: number | undefined;
   /** Who waits for whom, beginning with the code that got this error, with `LOCK_DEADLOCK`; otherwise `undefined`. */
   declare readonly circle: readonly CircleMember[] | undefined;
   /** The value of the work that had succeeded: with `LOCK_LOST` from a `run`, and where `coalesce` of `@locks/once` cannot store it. */
@@ -91,23 +100,15 @@ export class LockError extends Error {
 
   static {
     // The prototype has these properties: so every error has them, and is printed without those that do not concern it.
-    Object.assign(this.prototype, {
-      lockName: undefined,
-      backend: undefined,
-      reason: undefined,
-      circle: undefined,
-    });
+    for (const name of DETAILS) Object.assign(this.prototype, { [name]: undefined });
   }
 
   constructor(code: LockErrorCode, message: string, details: LockErrorDetails = {}) {
     // `Error` takes only a cause that is there.
     super(message, details);
     this.code = code;
-    const { lockName, backend, reason, circle } = details;
-    if (lockName !== undefined) this.lockName = lockName;
-    if (backend !== undefined) this.backend = backend;
-    if (reason !== undefined) this.reason = reason;
-    if (circle !== undefined) this.circle = circle;
+    for (const name of DETAILS)
+      if (details[name] !== undefined) Object.assign(this, { [name]: details[name] });
     Object.defineProperty(this, brand, { value: true });
   }
 

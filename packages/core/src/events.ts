@@ -8,7 +8,7 @@ import {
 } from 'node:diagnostics_channel';
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 
-/** The fields of every event but `locks:fence-rejected` and `locks:slot-ahead`. Times are milliseconds. */
+/** The fields of every event but `locks:fence-rejected`, `locks:renewal-thread-stopped` and `locks:slot-ahead`. Times are milliseconds. */
 export interface LockEvent {
   readonly name: string;
   /** The `name` of the backend. */
@@ -69,6 +69,12 @@ export interface LockEvents {
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
   /** A lease without `maxHoldMs` is held for more than 2 × ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
+  /** A renewal thread ended by itself. The event loop has renewed its `leases` leases since then; none outlives a block any more. */
+  'locks:renewal-thread-stopped': {
+    readonly backend: string;
+    readonly leases: number;
+    readonly error: Error;
+  };
   /**
    * The slot store of `once` has a slot that lies in the future, and keeps all machines from running the work until that slot is over:
    * `resetSlot` of `@locks/once` ends that.

@@ -24,6 +24,7 @@ export {
 export { type LockEvent, type LockEvents, type LockTrace, onLockEvent } from './events.ts';
 export type { AllOptions, MultiLease, MultiLock } from './compose/multi-lock.ts';
 export { Locked, locked, type LockedDecorator, type LockedOptions, type LockName } from './compose/locked.ts';
+export type { RenewalThread } from './lifetime/renewal-thread.ts';
 export type { ReadWriteLock } from './compose/read-write-lock.ts';
 export type { PermitOptions, Semaphore } from './compose/semaphore.ts';
 export type { BaseLease, Downgradable, FencedLease, Lease, LeaseOf } from './lease.ts';

@@ -28,6 +28,7 @@ import {
 import { identityOf, publish, releasedChannel } from './events.ts';
 import { readableState } from './readable-state.ts';
 import type { Clock } from './lifetime/clock.ts';
+import { type RenewalThread, START } from './lifetime/renewal-thread.ts';
 import { identity, LeaseMonitor } from './lifetime/lease-monitor.ts';
 import type { LeaseOwner, LeaseState } from './lifetime/lease-state.ts';
 import { DEADLOCK_AFTER_MS } from './options.ts';
@@ -69,13 +70,20 @@ export class ManagerCore implements LeaseOwner {
   /** Set once the backend is not called any more (docs/spec.md §12.4). */
   #backendClosed = false;
 
-  constructor(backend: LockBackend, answerMs: number, clock: Clock, deadlockAfterMs = DEADLOCK_AFTER_MS) {
+  constructor(
+    given: LockBackend,
+    answerMs: number,
+    clock: Clock,
+    deadlockAfterMs = DEADLOCK_AFTER_MS,
+    renewalThread?: RenewalThread,
+  ) {
+    const { backend = given, Monitor = LeaseMonitor } = renewalThread?.[START](given, clock) ?? {};
     this.backend = backend;
     this.answerMs = answerMs;
     this.deadlockAfterMs = deadlockAfterMs;
     this.clock = clock;
     this.protocol = new Protocol(backend, clock);
-    this.monitor = new LeaseMonitor(this.protocol, clock);
+    this.monitor = new Monitor(this.protocol, clock);
     this.deadlines = new CallDeadlines(clock);
     this.keepAlive = new ProcessKeepAlive(
       backend.isClientClosed &&
@@ -238,7 +246,7 @@ export class ManagerCore implements LeaseOwner {
 
   /** Ends the monitoring of a lease. */
   drop(lease: LeaseState, why: LossReason | 'released' | 'transferred' | 'useless'): void {
-    if (this.monitor.remove(lease) && this.protocol.isHeard)
+    if (this.monitor.remove(lease, why) && this.protocol.isHeard)
       this.protocol.tell({ step: 'ends', acquisition: shownLease(lease.grant), why, until: lease.deadline });
     if (this.monitor.leases.size === 0) this.#endDrain?.();
   }

@@ -1,6 +1,7 @@
 import { abortSignal } from './backend/abort-signal.ts';
 import { defaultLabel } from './backend/default-label.ts';
 import {
+  matching,
   milliseconds,
   oneOf,
   optional,
@@ -12,6 +13,7 @@ import {
 import type { BackendCapabilities } from './backend/types.ts';
 import { mustBe } from './errors.ts';
 import type { BaseLease } from './lease.ts';
+import { type RenewalThread, START } from './lifetime/renewal-thread.ts';
 import { checkLabel } from './names.ts';
 
 /** Options of a manager or a lock. Times are milliseconds. */
@@ -71,6 +73,12 @@ export interface ManagerOptions extends LockOptions {
    * @defaultValue 1 000
    */
   readonly deadlockAfterMs?: number | undefined;
+  /**
+   * What `renewalThread()` of `@locks/core/renewal-thread` gives: it renews the leases while the event loop is blocked. One for each
+   * manager; `close()` ends it.
+   * @defaultValue none: the event loop renews the leases
+   */
+  readonly renewalThread?: RenewalThread | undefined;
 }
 
 /** Options of one acquire. */
@@ -136,11 +144,13 @@ export const ANSWER_MS = 10_000;
 export const DEADLOCK_AFTER_MS = 1_000;
 /** The part of a manager's options that `ping` has, too. */
 export const ANSWER_TABLE = { answerMs: optional(milliseconds(1, 3_600_000)) };
+const isRenewalThread = (value: unknown): value is RenewalThread => START in Object(value);
 /** Options of a manager. */
 export const MANAGER_TABLE = {
   ...LOCK_TABLE,
   ...ANSWER_TABLE,
   deadlockAfterMs: optional(milliseconds(10, Number.POSITIVE_INFINITY)),
+  renewalThread: optional(matching('what renewalThread() gives', isRenewalThread)),
 } satisfies OptionTable<ManagerOptions>;
 
 const { reentrant: _, maxWaiters, ...SHARED_TABLE } = LOCK_TABLE;

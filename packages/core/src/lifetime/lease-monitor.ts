@@ -19,6 +19,8 @@ export class LeaseMonitor {
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #leases = new Set<LeaseState>();
+  /** The class of the leases. */
+  readonly State: typeof LeaseState = LeaseState;
 
   constructor(protocol: Protocol, clock: Clock) {
     this.#protocol = protocol;
@@ -37,14 +39,14 @@ export class LeaseMonitor {
   start(
     owner: LeaseOwner,
     grant: Grant,
-    { ttlMs, autoRenew, maxHoldMs }: ResolvedOptions,
+    { ttlMs, autoRenew, maxHoldMs }: Pick<ResolvedOptions, 'ttlMs' | 'autoRenew' | 'maxHoldMs'>,
     now: number,
     validity: Validity,
   ): LeaseState | undefined {
     // A timer ends leases too, but after a blocked event loop this grant may be read before the timer of its former holder runs
     // (docs/spec.md §8.2).
     if (monitors.size > 0) for (const monitor of monitors) monitor.endOverdue();
-    const lease = new LeaseState(owner, grant, ttlMs, autoRenew, maxHoldMs, now, validity);
+    const lease = new this.State(owner, grant, ttlMs, autoRenew, maxHoldMs, now, validity);
     const { lost } = grant;
     if (lease.deadline <= now || lost?.aborted) return undefined;
     if (this.#leases.size === 0) monitors.add(this);
@@ -59,7 +61,7 @@ export class LeaseMonitor {
   }
 
   /** Stops monitoring a lease: from here on nothing renews it (docs/spec.md §4.1). Gives whether it was monitored. */
-  remove(lease: LeaseState): boolean {
+  remove(lease: LeaseState, _why?: string): boolean {
     const wasMonitored = this.#leases.delete(lease);
     if (wasMonitored && this.#leases.size === 0) monitors.delete(this);
     lease.unfollow?.();
@@ -95,7 +97,7 @@ export class LeaseMonitor {
     const due: LeaseState[] = [];
     for (const lease of this.#leases) {
       if (now >= lease.renewUntil && !lease.repeatsRenewal) lease.renewIn(Number.POSITIVE_INFINITY, now);
-      else if (now >= lease.renewFrom) due.push(lease);
+      else if (now >= lease.renewFrom && !lease.isKept?.(now)) due.push(lease);
     }
     // A renewal is repeated in a third of the time that is left, until the store answers or the lease ends.
     for (const lease of due) watchHandle(lease);

@@ -123,6 +123,14 @@ export class LeaseState {
     return this.grant.session?.validUntil() ?? this.#deadline;
   }
 
+  /** Whether a renewal has no clear answer: the store may still carry it out. */
+  get isUnconfirmed(): boolean {
+    return this.#unconfirmed.length > 0;
+  }
+
+  /** Whether something other than the monitor has renewed the lease, so that it need not. */
+  isKept?(now: number): boolean;
+
   /** When the monitor has something to do for this lease. */
   get nextEventAt(): number {
     return Math.min(this.renewAt, this.deadline, this.slowAt);
@@ -154,7 +162,7 @@ export class LeaseState {
   }
 
   loseByTime(): void {
-    const isUnconfirmed = this.grant.session === undefined && this.#unconfirmed.length > 0;
+    const isUnconfirmed = this.grant.session === undefined && this.isUnconfirmed;
     this.lose(isUnconfirmed ? 'unconfirmed' : this.endByTime);
   }
 
@@ -164,15 +172,14 @@ export class LeaseState {
 
   /** Ends the lease as lost, also when only its release finds that out. */
   foundLost(reason: LossReason): LockError {
-    const name = this.grant.request.resource;
+    const lockName = this.grant.request.resource;
+    const { owner } = this;
+    // The event loop has not run since the monitor was to do something for this lease: a renewal, or its end.
+    const blockedMs = Math.max(0, Math.round(owner.now() - Math.min(this.renewAt, this.keptUntil)));
     const lost = new LockError(
       'LOCK_LOST',
-      `The lease on ${quote(name)} was lost: ${this.#explain(reason)}`,
-      {
-        lockName: name,
-        backend: this.owner.backendName,
-        reason,
-      },
+      `The lease on ${quote(lockName)} was lost: ${this.#explain(reason)}`,
+      { lockName, backend: owner.backendName, reason, blockedMs },
     );
     this.#lost = lost;
     // Listeners run in no reentrant scope, least of all in that of the code that found the loss.

@@ -318,3 +318,15 @@ test.each([
   stall(2_000);
   expect(() => lease.assertValid()).toThrow(said);
 });
+
+test('a loss says for how long the event loop stood still', async () => {
+  useFakeClock();
+  const locks = locksOn(scriptedBackend(), { ttlMs: 3_000 });
+  const manual = await locks.lock('a').acquire({ renewal: 'manual' });
+  await pass(3_500);
+  expect(manual.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'expired', blockedMs: 0 });
+  const lease = await locks.lock('a').acquire();
+  stall(5_000);
+  // The renewal was due after a second.
+  expect(() => lease.assertValid()).toThrow(expect.objectContaining({ reason: 'expired', blockedMs: 4_000 }));
+});

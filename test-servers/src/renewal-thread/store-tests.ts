@@ -1,0 +1,228 @@
+// One file, since every store passes the same tests of leases that a thread renews (docs/spec.md §20).
+import { execFile, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createLocks, type Lease, type LockManager, type ManagerOptions, onLockEvent } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
+import { renewalThread } from '@locks/core/renewal-thread';
+import { adopt, transfer } from '@locks/core/transfer';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { waitUntil } from '../wait-until.ts';
+import { block } from './disturbed.ts';
+
+let count = 0;
+const fresh = (): string => `blocked-${process.pid}-${++count}`;
+const lost = (reason: string) => expect.objectContaining({ code: 'LOCK_LOST', reason });
+const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+/** What the first synchronous read after a block says. */
+function seen(lease: Lease): unknown {
+  try {
+    lease.assertValid();
+    return lease.validForMs > 0 && !lease.signal.aborted ? 'held' : 'not held';
+  } catch (error) {
+    return error;
+  }
+}
+
+/**
+ * The tests that every store passes whose holds any client renews. The module has the default export that the thread needs, and calls
+ * `disturb(import.meta.url)`; it finds the server by the variables of the process.
+ */
+export function testRenewalThread(module: URL, makeBackend: () => LockBackend, ttlMs = 1_500): void {
+  function open(options: ManagerOptions = {}, maxBlockedMs?: number, query = ''): LockManager {
+    const url = new URL(query, module);
+    const thread = maxBlockedMs === undefined ? {} : { renewalThread: renewalThread(url, { maxBlockedMs }) };
+    const locks = createLocks(makeBackend(), { ttlMs, waitMs: 20_000, ...thread, ...options }) as LockManager;
+    onTestFinished(() => locks.close());
+    return locks;
+  }
+
+  /** Another process, which waits for the lock. Gives when it got it. */
+  async function contend(name: string): Promise<{ readonly gotItAt: Promise<number> }> {
+    const child = spawn(process.execPath, [script('contender.ts'), module.href, name, String(ttlMs)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toBe('waits');
+    return { gotItAt: lines.next().then(({ value }) => Number(value)) };
+  }
+
+  describe('a block of the event loop', () => {
+    it('loses the lease to a process that waits, and its loss says for how long the loop stood still', async () => {
+      const name = fresh();
+      const lease = await open().lock(name).acquire();
+      const { gotItAt } = await contend(name);
+      const startedAt = Date.now();
+      block(3 * ttlMs);
+      const loss = seen(lease);
+      expect(loss).toEqual(lost('expired'));
+      const { blockedMs } = loss as { readonly blockedMs: number };
+      expect(blockedMs).toBeGreaterThan(2 * ttlMs);
+      expect(blockedMs).toBeLessThanOrEqual(Date.now() - startedAt + 1);
+      expect(await gotItAt).toBeLessThan(startedAt + 3 * ttlMs);
+    });
+
+    it('keeps a lease that the thread renews, while another process waits', async () => {
+      const name = fresh();
+      const lease = await open({}, 60_000).lock(name).acquire();
+      const { gotItAt } = await contend(name);
+      block(3 * ttlMs);
+      expect(seen(lease)).toBe('held');
+      // The timers and messages of the time of the block change nothing.
+      await delay(100);
+      expect(seen(lease)).toBe('held');
+      const releasedAt = Date.now();
+      await lease.release();
+      expect(await gotItAt).toBeGreaterThanOrEqual(releasedAt);
+    });
+
+    it('keeps a lease that was granted in the same turn', async () => {
+      const locks = open({}, 60_000);
+      await locks.lock(fresh()).run(() => {});
+      const lease = await locks.lock(fresh()).acquire();
+      block(3 * ttlMs);
+      expect(seen(lease)).toBe('held');
+      await lease.release();
+    });
+
+    it('loses the lease once it is longer than maxBlockedMs, within a ttl, and the holder is told at once', async () => {
+      const name = fresh();
+      const maxBlockedMs = 2 * ttlMs;
+      const lease = await open({}, maxBlockedMs).lock(name).acquire();
+      const { signal } = lease;
+      const { gotItAt } = await contend(name);
+      const startedAt = Date.now();
+      block(5 * ttlMs);
+      expect(seen(lease)).toEqual(lost('expired'));
+      expect(signal.reason).toMatchObject({ blockedMs: expect.any(Number) });
+      expect((signal.reason as { blockedMs: number }).blockedMs).toBeGreaterThan(4 * ttlMs);
+      await expect(lease.release()).rejects.toEqual(lost('expired'));
+      const tookMs = (await gotItAt) - startedAt;
+      expect(tookMs).toBeGreaterThan(maxBlockedMs);
+      expect(tookMs).toBeLessThan(maxBlockedMs + ttlMs + 500);
+    });
+
+    it('keeps no lease with manual renewal, and none longer than its maxHoldMs', async () => {
+      const locks = open({}, 60_000);
+      const manual = await locks.lock(fresh()).acquire({ renewal: 'manual' });
+      const limited = await locks.lock(fresh()).acquire({ maxHoldMs: ttlMs });
+      block(3 * ttlMs);
+      expect(seen(manual)).toEqual(lost('expired'));
+      expect(seen(limited)).toMatchObject({
+        reason: 'expired',
+        message: expect.stringContaining('maxHoldMs'),
+      });
+    });
+
+    it('keeps a lease with the ttl of its last renewal, longer or shorter', async () => {
+      const locks = open({}, 60_000);
+      const lease = await locks.lock(fresh()).acquire();
+      await lease.renew(2 * ttlMs);
+      expect(lease.validForMs).toBeGreaterThan(ttlMs);
+      block(5 * ttlMs);
+      expect(seen(lease)).toBe('held');
+      expect(lease.validForMs).toBeGreaterThan(ttlMs);
+      await lease.renew(ttlMs);
+      block(3 * ttlMs);
+      expect(seen(lease)).toBe('held');
+      expect(lease.validForMs).toBeLessThan(ttlMs);
+      await lease.release();
+    });
+
+    it('keeps shared leases, after a downgrade too, and permits', async () => {
+      const locks = open({}, 60_000);
+      const name = fresh();
+      const writer = await locks.readWriteLock(name).write.acquire();
+      await writer.downgrade();
+      const reader = await locks.readWriteLock(name).read.acquire();
+      const permit = await locks.semaphore(fresh(), 3).acquire({ weight: 2 });
+      block(3 * ttlMs);
+      expect([writer, reader, permit].map(seen)).toEqual(['held', 'held', 'held']);
+      await Promise.all([writer, reader, permit].map((lease) => lease.release()));
+    });
+
+    it('is followed at once by the news of a forced release, and of a steal', async () => {
+      const locks = open({}, 60_000);
+      const other = open();
+      const [forced, stolen] = [await locks.lock(fresh()).acquire(), await locks.lock(fresh()).acquire()];
+      await other.forceRelease(forced.name);
+      const thief = await other.lock(stolen.name).acquire({ steal: true, ttlMs: 60_000 });
+      block(ttlMs);
+      expect(seen(forced)).toMatchObject({ code: 'LOCK_LOST', reason: 'force-released' });
+      expect(seen(stolen)).toMatchObject({
+        code: 'LOCK_LOST',
+        reason: expect.stringMatching(/taken-over|force-released/),
+      });
+      await thief.release();
+    });
+
+    it('keeps no release from being sent that was called right before it', async () => {
+      const name = fresh();
+      const lease = await open({}, 60_000).lock(name).acquire();
+      const { gotItAt } = await contend(name);
+      const startedAt = Date.now();
+      const released = lease.release();
+      block(2 * ttlMs);
+      await released;
+      expect((await gotItAt) - startedAt).toBeLessThan(ttlMs / 2);
+    });
+
+    it('does not renew a lease that was transferred', async () => {
+      const [locks, other] = [open({}, 60_000), open({}, 60_000)];
+      const lease = await locks.lock(fresh()).acquire();
+      const ticket = await transfer(lease);
+      const adopted = await adopt(other, ticket);
+      block(3 * ttlMs);
+      expect(seen(adopted)).toBe('held');
+      await adopted.release();
+    });
+  });
+
+  describe('a thread that ends', () => {
+    it.each(['throws', 'exits', 'hangs'])(
+      'leaves the renewal to the event loop, which says so (%s)',
+      async (how) => {
+        const stopped: unknown[] = [];
+        onTestFinished(onLockEvent('locks:renewal-thread-stopped', (event) => stopped.push(event)));
+        const warnings: unknown[] = [];
+        const listener = (warning: object): void => void warnings.push(warning);
+        process.on('warning', listener);
+        onTestFinished(() => void process.off('warning', listener));
+        const locks = open({}, 60_000, `?${how}=${ttlMs}`);
+        const lease = await locks.lock(fresh()).acquire();
+        await waitUntil(() => stopped.length > 0, { what: 'the end of the thread' });
+        expect(stopped).toMatchObject([{ leases: 1, error: expect.any(Error) }]);
+        await delay(3 * ttlMs);
+        expect(seen(lease)).toBe('held');
+        expect(warnings).toMatchObject([{ code: 'LOCKS_RENEWAL_THREAD_STOPPED' }]);
+        await lease.release();
+        await locks.lock(fresh()).run(() => {});
+      },
+    );
+
+    it('during a block leaves the lease to its ttl: the loss is told at the first read', async () => {
+      const locks = open({}, 60_000, `?exits=${ttlMs}`);
+      const lease = await locks.lock(fresh()).acquire();
+      block(4 * ttlMs);
+      expect(seen(lease)).toMatchObject({ code: 'LOCK_LOST' });
+    });
+  });
+
+  it.each(['exit', 'throw', 'close'])(
+    'a process ends with its thread, and waits for nothing (%s)',
+    async (how) => {
+      const run = promisify(execFile)(process.execPath, [script('ending-process.ts'), module.href, how], {
+        timeout: 20_000,
+      });
+      const { stdout } = await run.catch((error: { stdout: string; code: unknown; killed: boolean }) => {
+        expect([how, error.killed]).toEqual(['throw', false]);
+        return error;
+      });
+      expect(stdout).toBe(how === 'close' ? 'closed\n' : '');
+    },
+  );
+}
