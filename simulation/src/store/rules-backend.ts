@@ -21,6 +21,7 @@ export const BEAT_MS = 300;
 
 const capabilities = {
   tenure: 'lease',
+  renewal: 'any-client',
   reach: 'network',
   modes: ['exclusive', 'shared', 'permit'],
   order: 'fifo',
