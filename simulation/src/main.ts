@@ -8,10 +8,10 @@ import { explain, type FoundViolation, runSchedules, type SimulationReport } fro
 import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
-import { BACKEND_KINDS, type BackendKind } from './workload/plan.ts';
+import { BACKEND_KINDS, type BackendKind, type PlanVariant } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--add FILE] [--plant FILE] [--transfer]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--transfer]
+const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--add FILE] [--plant FILE] [--variant transfer|thread]
+       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--variant transfer|thread]
   --backend    what the simulated processes lock with (default: rules)
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
@@ -20,7 +20,7 @@ const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedul
   --json       write the report to a file
   --add        add the figures of the run to those of a file, as docs/simulation.json
   --plant      change a source first: a file with { "file": below packages/, "from": text, "to": text }
-  --transfer  leases go on in other processes at their end
+  --variant    transfer: leases go on in other processes at their end; thread: a thread of each process renews its leases
 exit code: 0 no promise was broken, 1 one was, 2 wrong usage`;
 
 class WrongUsage extends Error {}
@@ -48,13 +48,13 @@ async function main(given: Arguments): Promise<number> {
   if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
   const changes = given.plant === undefined ? [] : [readChange(given.plant)];
   if (replay !== undefined)
-    return replayed(backend, wholeNumber('--replay', replay, 0), changes, given['transfer']);
+    return replayed(backend, wholeNumber('--replay', replay, 0), changes, variantOf(given.variant));
   return simulated(backend, given, changes);
 }
 
 async function simulated(
   backend: BackendKind,
-  { seed, schedules, seconds, json, add, transfer: handsOver }: Arguments,
+  { seed, schedules, seconds, json, add, variant }: Arguments,
   changes: readonly SourceChange[],
 ): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
@@ -65,12 +65,12 @@ async function simulated(
     seed: first,
     schedules: many,
     planted: changes,
-    handsOver,
+    variant: variantOf(variant),
     ...limit,
   });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
   if (add !== undefined) addTo(add, report);
-  for (const violation of report.violations) show(backend, violation, handsOver);
+  for (const violation of report.violations) show(backend, violation, variantOf(variant));
   summarize(report);
   return report.violations.length > 0 ? 1 : 0;
 }
@@ -94,25 +94,25 @@ async function replayed(
   backend: BackendKind,
   seed: number,
   changes: readonly SourceChange[],
-  handsOver: boolean,
+  variant: PlanVariant | undefined,
 ): Promise<number> {
   const code = await LockCode.load(backend, changes);
-  const explained = await explain(code, backend, seed, handsOver);
+  const explained = await explain(code, backend, seed, variant);
   if (explained === undefined) {
-    const result = await new Simulation(code, drawPlan(backend, seed, handsOver), true).run();
+    const result = await new Simulation(code, drawPlan(backend, seed, variant), true).run();
     console.log(`${timelineOf(result).join('\n')}\n${backend}: seed ${seed} breaks no promise`);
     return 0;
   }
-  show(backend, explained, handsOver);
+  show(backend, explained, variant);
   return 1;
 }
 
 function show(
   backend: BackendKind,
   { seed, clause, message, timeline }: FoundViolation,
-  handsOver: boolean,
+  variant: PlanVariant | undefined,
 ): void {
-  const option = handsOver ? ' --transfer' : '';
+  const option = variant === undefined ? '' : ` --variant ${variant}`;
   console.log(`${timeline.join('\n')}\n${clause} violated: ${message}`);
   console.log(`replay: npm run -s simulate -- --backend ${backend} --replay ${seed}${option}\n`);
 }
@@ -129,13 +129,18 @@ function readArguments() {
         add: { type: 'string' },
         replay: { type: 'string' },
         plant: { type: 'string' },
-        transfer: { type: 'boolean', default: false },
+        variant: { type: 'string' },
         help: { type: 'boolean' },
       },
     }).values;
   } catch (error) {
     throw new WrongUsage(error instanceof Error ? error.message : String(error));
   }
+}
+
+function variantOf(text: string | undefined): PlanVariant | undefined {
+  if (text === undefined || text === 'transfer' || text === 'thread') return text;
+  throw new WrongUsage(`--variant must be transfer or thread, not "${text}"`);
 }
 
 function readChange(path: string): SourceChange {

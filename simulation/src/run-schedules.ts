@@ -5,7 +5,7 @@ import { shrink } from './shrink.ts';
 import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
-import type { BackendKind } from './workload/plan.ts';
+import type { BackendKind, PlanVariant } from './workload/plan.ts';
 
 /** What `npm run simulate -- --json FILE` writes. */
 export interface SimulationReport {
@@ -54,13 +54,13 @@ export interface ScheduleOptions {
   /** The run ends after so many violations. @defaultValue 3 */
   readonly mostViolations?: number;
   readonly planted?: readonly SourceChange[];
-  /** Whether leases are transferred to other processes. @defaultValue false */
-  readonly handsOver?: boolean;
+  /** @defaultValue the run as the seed draws it */
+  readonly variant?: PlanVariant | undefined;
 }
 
 /** Runs schedules, one after the other, each from its own seed. */
 export async function runSchedules(options: ScheduleOptions): Promise<SimulationReport> {
-  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted, handsOver } = options;
+  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted, variant } = options;
   const code = await LockCode.load(backend, planted);
   const startedAt = performance.now();
   const usedBefore = process.cpuUsage();
@@ -72,9 +72,9 @@ export async function runSchedules(options: ScheduleOptions): Promise<Simulation
   let steps = 0;
   let done = 0;
   while (done < schedules && elapsed() < seconds && violations.length < mostViolations) {
-    const result = await new Simulation(code, drawPlan(backend, seed + done, handsOver)).run();
+    const result = await new Simulation(code, drawPlan(backend, seed + done, variant)).run();
     if (result.violations.length > 0) {
-      const violation = await explain(code, backend, seed + done, handsOver);
+      const violation = await explain(code, backend, seed + done, variant);
       if (violation !== undefined) violations.push(violation);
     }
     for (const { clause, message } of result.expected) {
@@ -98,9 +98,9 @@ export async function explain(
   code: LockCode,
   backend: BackendKind,
   seed: number,
-  handsOver = false,
+  variant?: PlanVariant,
 ): Promise<FoundViolation | undefined> {
-  const plan = drawPlan(backend, seed, handsOver);
+  const plan = drawPlan(backend, seed, variant);
   const [found] = (await new Simulation(code, plan).run()).violations;
   if (found === undefined) return undefined;
   const smallest = await shrink(code, plan, found.clause);

@@ -5,8 +5,10 @@ import { CohortChecks } from './checks/cohort-checks.ts';
 import { HolderChecks, type Participant } from './checks/holder-checks.ts';
 import { type TimelineEntry, type Violation, World } from './kernel/world.ts';
 import { Link, type NetworkOptions } from './network/link.ts';
+import type { ThreadPort } from '../../packages/core/src/renewal-thread/serve-renewals.ts';
 import type { LoadedLocks, LockCode } from './process/lock-code.ts';
 import { SimulatedProcess } from './process/simulated-process.ts';
+import { SimulatedThread } from './process/simulated-thread.ts';
 import { SimulationTrace } from './simulation-trace.ts';
 import { makeStores } from './store/make-stores.ts';
 import type { SimulatedStore } from './store/simulated-store.ts';
@@ -48,6 +50,11 @@ export interface RunResult {
 
 /** How late a timer fires at most, in milliseconds: less than the margin of a lease, 2 ms. */
 const TIMER_LATENESS_MS = 0.4;
+/** The module that makes the backend of a renewal thread; nothing reads it. */
+const BACKEND_MODULE = 'file:///simulated/backend.mjs';
+const STARTS_WITHIN_MS = 20;
+/** What the random numbers of threads are for. */
+const THREADS = 2_000;
 /** After this a store serves no waiter of a client that is closed, in milliseconds. */
 const SERVED_WITHIN_MS = 4_000;
 /** A closing manager gives its releases and abandons this long, in milliseconds. */
@@ -94,6 +101,7 @@ export class Simulation {
   /** The acquisitions whose leases others go on with. */
   readonly #adopted = new Set<string>();
   readonly #trace: SimulationTrace | undefined;
+  readonly #threadLinks = new Map<SimulatedProcess, Link>();
   #checkedAt = 0;
   #endedAt: number | undefined;
 
@@ -152,6 +160,7 @@ export class Simulation {
         new Link(world, process, store, world.random.fork(100 + index * 10 + at), this.#plan.network),
     );
     const backends = this.#stores.map((store, at) => store.backendIn(process, links[at] as Link, loaded));
+    process.startThread = (workerData) => this.#startThread(process, plan, index, workerData);
     const locks = this.#locksOver(loaded, backends);
     const running: RunningProcess = {
       process,
@@ -190,6 +199,7 @@ export class Simulation {
         this.#stores.length > 1 && this.#plan.network.resent > 0 && this.#plan.network.slowMs > 500,
       failsForGood: this.#plan.sqlite !== undefined && this.#plan.storeFaults.length > 0,
       readsStale: (this.#plan.record?.stale ?? 0) > 0,
+      thread: this.#plan.thread,
       releasesBeforeMs: (triesAgain(this.#plan) ? 200 : 0) + EACH_UNANSWERED_MS * operations.length,
       // A backend of records declares more than the default: the writes of others may be in the way.
       releaseBudgetMs: this.#plan.record === undefined ? 1_000 : 5_000,
@@ -215,9 +225,40 @@ export class Simulation {
     const { cohort } = this.#plan;
     const [first] = backends;
     const store = backends.length === 1 && first !== undefined ? first : loaded.quorumBackend(backends);
-    return loaded.createLocks(
-      cohort === undefined ? store : loaded.cohortBackend(store, cohort),
-    ) as LockManager;
+    const { thread } = this.#plan;
+    return loaded.createLocks(cohort === undefined ? store : loaded.cohortBackend(store, cohort), {
+      ...(thread && {
+        renewalThread: loaded.renewalThread(BACKEND_MODULE, { maxBlockedMs: thread.maxBlockedMs }),
+      }),
+    }) as LockManager;
+  }
+
+  /** A thread has the clocks of its process, and connections of its own. */
+  #startThread(
+    owner: SimulatedProcess,
+    plan: ProcessPlan,
+    index: number,
+    workerData: unknown,
+  ): SimulatedThread {
+    const world = this.#world;
+    const process = new SimulatedProcess(world, world.random.fork(THREADS + index), {
+      ...plan,
+      name: `${plan.name} thread`,
+      timerLatenessMs: TIMER_LATENESS_MS,
+      clock: owner.clock,
+    });
+    const loaded = this.#code.loadInto(process);
+    const [store] = this.#stores as [SimulatedStore];
+    const link = new Link(world, process, store, world.random.fork(2 * THREADS + index), this.#plan.network);
+    const thread = new SimulatedThread(owner, process, workerData);
+    owner.threads.push(thread);
+    this.#threadLinks.set(owner, link);
+    process.deliver(world.now + process.random.next() * STARTS_WITHIN_MS, () => {
+      const data = structuredClone(workerData) as Parameters<typeof loaded.serveRenewals>[1];
+      const makes = { default: () => store.backendIn(process, link, loaded) };
+      void loaded.serveRenewals(thread.parentPort as ThreadPort, data, () => Promise.resolve(makes));
+    });
+    return thread;
   }
 
   async #runClient(
@@ -376,13 +417,23 @@ export class Simulation {
     this.#world.note(process.name, () => `FAULT ${describeFault(fault)}`);
     switch (fault.kind) {
       case 'pause':
-        return process.pause(fault.ms);
+        for (const one of withThreads(process)) one.pause(fault.ms);
+        return;
+      case 'block':
+        return this.#block(process, fault.ms);
+      case 'thread stands still':
+        for (const { thread } of process.threads) thread.pause(fault.ms);
+        return;
+      case 'thread ends':
+        for (const thread of process.threads) if (thread.isReady) thread.end();
+        return;
       case 'stall':
         return process.stallIn(fault);
       case 'application':
         return this.#useClient(running, fault.act, fault.ms);
       case 'sleep':
         for (const one of this.#onMachineOf(process)) {
+          for (const { thread } of one.threads) thread.pause(fault.ms);
           one.pause(fault.ms);
           // On Windows that clock goes on.
           if (one.machine?.platform !== 'win32') one.clock.sleep(fault.ms);
@@ -391,6 +442,7 @@ export class Simulation {
       case 'crash':
         process.crash();
         if (fault.isNoticed) for (const link of links) link.reset();
+        if (fault.isNoticed) this.#threadLinks.get(process)?.reset();
         return;
       case 'wall clock':
         for (const { clock } of this.#onMachineOf(process)) clock.jump(fault.ms);
@@ -404,10 +456,35 @@ export class Simulation {
       case 'store away':
         return this.#stores[fault.store]?.goAway(fault.ms);
       case 'partition':
+        // The network of the machine.
+        this.#threadLinks.get(process)?.partition(fault.direction, fault.ms);
         return links[fault.store]?.partition(fault.direction, fault.ms);
       default:
         fault satisfies never;
     }
+  }
+
+  /** The event loop stands still, and its thread goes on. What it keeps ends with its time all the same (docs/spec.md §20.2). */
+  #block(process: SimulatedProcess, ms: number): void {
+    process.pause(ms);
+    const { maxBlockedMs = 0 } = this.#plan.thread ?? {};
+    const { longestTtl, clean, late, uncounted } = this.#limits;
+    const freeAfterMs = maxBlockedMs * 1.01 + longestTtl + clean + late + uncounted;
+    if (freeAfterMs >= ms || !isSound(this.#plan)) return;
+    const holds = (): string[] => this.#holdsOf(process);
+    // What is handed to a waiter of the process meanwhile begins later.
+    const before = new Set(holds());
+    this.#world.schedule(this.#world.now + freeAfterMs, () => {
+      if (!process.standsStill) return;
+      for (const hold of holds())
+        if (before.has(hold)) this.#world.violated('§20.2', `${hold} outlasts the longest block`);
+    });
+  }
+
+  #holdsOf({ name }: SimulatedProcess): string[] {
+    return this.#stores
+      .flatMap((store) => store.leftovers((label) => label.startsWith(`${name}.`)))
+      .filter((left) => left.startsWith('the hold'));
   }
 
   /** The application does something else by the client of the locks. */
@@ -450,7 +527,7 @@ export class Simulation {
   }
 
   #heal(): void {
-    for (const { links } of this.#processes)
+    for (const links of [...this.#processes.map((running) => running.links), [...this.#threadLinks.values()]])
       for (const link of links) link.becomes({ ...SOUND, latencyMs: this.#plan.network.latencyMs });
     for (const store of this.#stores) store.heal?.();
   }
@@ -516,6 +593,11 @@ export class Simulation {
       if (left.length > 0) this.#world.violated('§9.1', `${left.join(', ')} ${what}`);
     }
   }
+}
+
+/** The process and its threads: a signal stops all of them. */
+function withThreads(process: SimulatedProcess): SimulatedProcess[] {
+  return [process, ...process.threads.map(({ thread }) => thread)];
 }
 
 function describeFault(fault: FaultPlan): string {

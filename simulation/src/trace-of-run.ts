@@ -2,7 +2,7 @@ import { checkTrace, parseTrace, type TraceViolation } from '@locks/history';
 import type { LockCode } from './process/lock-code.ts';
 import { type RunResult, Simulation } from './simulation.ts';
 import { drawPlan } from './workload/draw-plan.ts';
-import type { BackendKind } from './workload/plan.ts';
+import type { BackendKind, PlanVariant } from './workload/plan.ts';
 
 export interface TracedRun {
   readonly result: RunResult;
@@ -16,9 +16,9 @@ export async function judgeTrace(
   code: LockCode,
   backend: BackendKind,
   seed: number,
-  handsOver = false,
+  variant?: PlanVariant,
 ): Promise<TracedRun> {
-  const plan = drawPlan(backend, seed, handsOver);
+  const plan = drawPlan(backend, seed, variant);
   const result = await new Simulation(code, plan, false, true).run();
   const trace = parseTrace(result.trace);
   if (trace.malformed.length > 0) throw new Error(JSON.stringify(trace.malformed[0]));

@@ -1,5 +1,5 @@
 import type { SourceChange } from '../src/process/source-change.ts';
-import type { BackendKind } from '../src/workload/plan.ts';
+import type { BackendKind, PlanVariant } from '../src/workload/plan.ts';
 
 /** An error in a line on which a promise hangs. */
 export interface PlantedError {
@@ -8,6 +8,6 @@ export interface PlantedError {
   readonly change: SourceChange;
   /** The first schedule: of what schedule 1 and the next ones do not find, the one that did. */
   readonly seed: number;
-  /** Found where leases are transferred. */
-  readonly handsOver?: true;
+  /** Found in these runs. @defaultValue those that the seed draws */
+  readonly variant?: PlanVariant;
 }

@@ -24,8 +24,8 @@ async function firstViolated(error: PlantedError): Promise<number> {
   return expect.fail(`${SCHEDULES} schedules from ${error.seed} on did not find it`);
 }
 
-function runOf(code: LockCode, { backend, handsOver }: PlantedError, seed: number): Promise<RunResult> {
-  return new Simulation(code, drawPlan(backend, seed, handsOver)).run();
+function runOf(code: LockCode, { backend, variant }: PlantedError, seed: number): Promise<RunResult> {
+  return new Simulation(code, drawPlan(backend, seed, variant)).run();
 }
 
 test('a planted error that fits no source is refused', async () => {

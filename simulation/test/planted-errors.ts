@@ -2,6 +2,7 @@ import type { BackendKind } from '../src/workload/plan.ts';
 import type { PlantedError } from './planted-error.ts';
 import { errorsOfApplications } from './planted-errors-application.ts';
 import { errorsOfStalls } from './planted-errors-stalls.ts';
+import { errorsOfThreads } from './planted-errors-threads.ts';
 import { inZookeeper } from './planted-errors-zookeeper.ts';
 import { sqliteErrors } from './planted-errors-sqlite.ts';
 import { inPostgres } from './planted-errors-postgres.ts';
@@ -580,7 +581,7 @@ const inTransfers: readonly PlantedError[] = [
     'a lease is adopted from whoever holds the lock',
   ]),
   ...inScript('acquire', ["ARGV[10] == 'adopt'", 'false', 'a ticket is adopted twice']),
-].map((error) => ({ ...error, handsOver: true }));
+].map((error) => ({ ...error, variant: 'transfer' as const }));
 
 export const plantedErrors: readonly PlantedError[] = [
   ...inScripts,
@@ -596,5 +597,6 @@ export const plantedErrors: readonly PlantedError[] = [
   ...inPostgres,
   ...inTransfers,
   ...errorsOfStalls,
+  ...errorsOfThreads,
   ...errorsOfApplications,
 ];

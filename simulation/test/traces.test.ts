@@ -16,8 +16,8 @@ test.each(BACKEND_KINDS)('no trace of a schedule breaks a rule, on %s', async (b
   const code = await LockCode.load(backend);
   let acquisitions = 0;
   for (let seed = 1; seed <= SCHEDULES; seed += 1) {
-    const handsOver = TRANSFERS.includes(backend) && seed % EVERY === 0;
-    const run = await judgeTrace(code, backend, seed, handsOver);
+    const variant = TRANSFERS.includes(backend) && seed % EVERY === 0 ? 'transfer' : undefined;
+    const run = await judgeTrace(code, backend, seed, variant);
     expect({ seed, found: run.found }).toEqual({ seed, found: [] });
     acquisitions += run.acquisitions;
   }
@@ -30,17 +30,17 @@ const shown = plantedErrors.flatMap((error) => {
 });
 
 test.each(shown)('on $backend the trace alone shows, by the rule $rule, that $what', async (error) => {
-  const { backend, rule, change, handsOver } = error;
+  const { backend, rule, change, variant } = error;
   const code = await LockCode.load(backend, [change]);
   let { seed } = error;
   // A change of the sources may move an error to another schedule.
-  while (!(await judgeTrace(code, backend, seed, handsOver)).found.some((one) => one.rule === rule)) {
+  while (!(await judgeTrace(code, backend, seed, variant)).found.some((one) => one.rule === rule)) {
     seed += 1;
     if (seed > error.seed + SCHEDULES)
       expect.fail(`${SCHEDULES} schedules from ${error.seed} on did not show it`);
   }
   // The same schedule breaks no rule without the error.
-  const sound = await judgeTrace(await LockCode.load(backend), backend, seed, handsOver);
+  const sound = await judgeTrace(await LockCode.load(backend), backend, seed, variant);
   expect(sound.found).toEqual([]);
 });
 

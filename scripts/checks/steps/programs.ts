@@ -135,6 +135,12 @@ function backendsOf(extents: Extents): (keyof Extents)[] {
   return Object.keys(extents) as (keyof Extents)[];
 }
 
+/** A quorum and a session hand nothing over, and no other client renews for them; the threads of a process would share its files. */
+function variantsOf(backend: string): readonly string[] {
+  if (backend === 'quorum' || backend === 'zookeeper') return [];
+  return backend === 'sqlite' ? ['transfer'] : ['transfer', 'thread'];
+}
+
 /** Core in virtual time (docs/simulation.md). It never waits, and no result depends on how fast it runs. */
 function simulation(name: string, which: string, extents: Extents, before?: Extents): Step {
   const each = Object.values(extents).map(([schedules]) => schedules);
@@ -152,15 +158,12 @@ function simulation(name: string, which: string, extents: Extents, before?: Exte
       return [
         simulate(backend, '--seed', `${done + 1}`, '--schedules', `${schedules}`),
         simulate(backend, '--seconds', `${seconds}`),
-        // A quorum and a session hand nothing over.
-        ...(backend === 'quorum' || backend === 'zookeeper'
-          ? []
-          : [
-              simulate(
-                backend,
-                ...['--transfer', '--seed', `${done / 5 + 1}`, '--schedules', `${schedules / 5}`],
-              ),
-            ]),
+        ...variantsOf(backend).map((variant) =>
+          simulate(
+            backend,
+            ...['--variant', variant, '--seed', `${done / 5 + 1}`, '--schedules', `${schedules / 5}`],
+          ),
+        ),
       ];
     }),
   );

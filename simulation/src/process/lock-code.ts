@@ -6,7 +6,9 @@ import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
+import type * as renewal from '@locks/core/renewal-thread';
 import type * as transfer from '@locks/core/transfer';
+import type { serveRenewals } from '../../../packages/core/src/renewal-thread/serve-renewals.ts';
 import type * as etcd from '@locks/etcd';
 import type * as quorum from '@locks/quorum';
 import type * as mysql from '@locks/mysql';
@@ -32,6 +34,8 @@ export interface LoadedLocks extends SqliteCode {
   readonly quorumBackend: typeof quorum.quorumBackend;
   readonly transfer: typeof transfer.transfer;
   readonly adopt: typeof transfer.adopt;
+  readonly renewalThread: typeof renewal.renewalThread;
+  readonly serveRenewals: typeof serveRenewals;
   readonly etcdBackend: typeof etcd.etcdBackend;
   readonly mysqlBackend: typeof mysql.mysqlBackend;
   readonly postgresLeaseBackend: typeof postgres.postgresLeaseBackend;
@@ -53,6 +57,8 @@ const RECORD_STATEMENTS = join(import.meta.dirname, '../mysql/record-statements.
 const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
   export { cohortBackend } from '@locks/cohort';
   export { adopt, transfer } from '@locks/core/transfer';
+  export { renewalThread } from '@locks/core/renewal-thread';
+  export { serveRenewals } from '${packages}/core/src/renewal-thread/serve-renewals.ts';
   export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
@@ -222,6 +228,7 @@ async function bundle(entry: string, changes: readonly SourceChange[]): Promise<
     external: ['mysql2', 'etcd3', 'pg'],
     // The client of ZooKeeper reads its messages' layout from beside it.
     define: {
+      'import.meta.url': JSON.stringify('file:///simulated/process.mjs'),
       __dirname: JSON.stringify(join(packages, 'zookeeper/node_modules/node-zookeeper-client/lib/jute')),
     },
     plugins: [sources(changes)],

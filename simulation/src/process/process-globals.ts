@@ -46,7 +46,7 @@ export function globalsOf(current: CurrentProcess): Readonly<Record<string, unkn
       versions: process.versions,
       emitWarning() {},
       nextTick,
-      hrtime: { bigint: () => current().machine?.hrtime() },
+      hrtime: { bigint: () => current().machine?.hrtime() ?? monotonicNs(current()) },
       kill: (pid: number) => current().machine?.signal(pid),
       getBuiltinModule: () => sqliteIn(current),
     },
@@ -91,10 +91,22 @@ export function modulesOf(current: CurrentProcess): Readonly<Record<string, unkn
     'node:diagnostics_channel': { ...diagnostics, channel: channelIn(current) },
     // The client of ZooKeeper runs as it is, over simulated sockets.
     net: { connect: (server: { readonly host: string }) => current().connect(server) },
-    'node:fs': filesIn(current),
+    'node:fs': { ...filesIn(current), existsSync: () => true },
+    'node:worker_threads': { Worker: workerIn(current) },
     // Connections beside the pool are made like those of the pool.
     pg: { Client: SimulatedPgClient },
     'node:os': { hostname: () => current().name },
+  };
+}
+
+function monotonicNs({ clock }: SimulatedProcess): bigint {
+  return BigInt(Math.floor(clock.monotonic() * 1e6));
+}
+
+/** A constructor that gives what the process has of a thread. */
+function workerIn(current: CurrentProcess): unknown {
+  return function Worker(_program: URL, { workerData }: { readonly workerData: unknown }): object {
+    return current().startThread(workerData).worker;
   };
 }
 

@@ -19,6 +19,20 @@ export interface ProcessOptions {
   readonly wallOffset: number;
   /** How late its timers fire at most, in milliseconds. */
   readonly timerLatenessMs: number;
+  /** Those of the process of which this one is a thread. @defaultValue its own */
+  readonly clock?: ProcessClock;
+}
+
+/** A worker thread, as its process has it. */
+export interface WorkerThread {
+  /** What runs in it: its timers, messages and connections. */
+  readonly thread: SimulatedProcess;
+  /** Whether it has started. Where it ends before, no lock is acquired. */
+  readonly isReady: boolean;
+  /** What `new Worker()` gives. */
+  readonly worker: object;
+  /** It ends, by whoever ends it, and the process hears of that. */
+  end(): void;
 }
 
 /** True times between which a process stood still. */
@@ -94,6 +108,12 @@ export class SimulatedProcess {
   onPause: () => void = () => {};
   /** Opens a socket, where a client in the process does so itself. */
   connect: (server: { readonly host: string }) => unknown = () => undefined;
+  /** Its worker threads. */
+  readonly threads: WorkerThread[] = [];
+  /** Starts one of them. */
+  startThread: (workerData: unknown) => WorkerThread = () => {
+    throw new Error(`${this.name} has no threads`);
+  };
   /** Called before anything else that the process does when it goes on. */
   onResume: () => void = () => {};
   onCrash: () => void = () => {};
@@ -109,7 +129,7 @@ export class SimulatedProcess {
     this.world = world;
     this.random = random;
     this.name = options.name;
-    this.clock = new ProcessClock(world, options.drift, options.wallOffset);
+    this.clock = options.clock ?? new ProcessClock(world, options.drift, options.wallOffset);
     this.#latenessMs = options.timerLatenessMs;
   }
 
@@ -226,6 +246,7 @@ export class SimulatedProcess {
     this.#held = [];
     this.world.note(this.name, () => 'crashes');
     this.machine?.ended();
+    for (const { thread } of this.threads) thread.crash();
     this.onCrash();
   }
 

@@ -11,6 +11,7 @@ import {
   type OperationKind,
   type OperationPlan,
   type Plan,
+  type PlanVariant,
   type ResourcePlan,
   type StoreFaultPlan,
 } from './plan.ts';
@@ -19,6 +20,7 @@ import type { Theme } from './theme.ts';
 import { drawTheme } from './themes.ts';
 import { withApplication } from './with-application.ts';
 import { withStalls } from './with-stalls.ts';
+import { withThreads } from './with-threads.ts';
 
 /** Half a per cent: two clocks run apart by 1 % at most, which is what the margin of a lease allows for. */
 const MOST_DRIFT = 0.005;
@@ -55,12 +57,16 @@ const STRETCH_OF_ZOOKEEPER = 2;
 /**
  * Draws a run from a seed.
  *
- * @param handsOver - leases that would be released go on in another process, most of them
+ * @param variant - `transfer`: leases that would be released go on in another process, most of them; `thread`: a thread of each process
+ * renews its leases
  */
-export function drawPlan(backend: BackendKind, seed: number, handsOver = false): Plan {
+export function drawPlan(backend: BackendKind, seed: number, variant?: PlanVariant): Plan {
   const plan = drawOwnPlan(backend, seed);
+  if (variant === 'thread') return withThreads(plan);
   // A session is not handed over.
-  return handsOver && backend !== 'zookeeper' ? withTransfers(plan, new SeededRandom(seed).fork(7)) : plan;
+  return variant === 'transfer' && backend !== 'zookeeper'
+    ? withTransfers(plan, new SeededRandom(seed).fork(7))
+    : plan;
 }
 
 /** The same run, in which exclusive leases are transferred at their end. */
@@ -423,6 +429,9 @@ function drawFaults(
       case 'pause':
         return { at, process, kind, ms: random.pick([5, 80, 300, 1_200]) };
       case 'stall':
+      case 'block':
+      case 'thread stands still':
+      case 'thread ends':
       case 'application':
         throw new Error(`${kind} is drawn apart from the other faults`);
       case 'crash':

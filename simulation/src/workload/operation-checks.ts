@@ -102,7 +102,7 @@ export class OperationChecks {
 
   /** The user has got a lease: its end is no surprise (docs/spec.md §1.5, §3.1, §4.2). */
   watch(lease: HeldLease, name: string): void {
-    const { checks, process, isClean, isClosing, mayGrantLate, readsStale } = this.#context;
+    const { checks, process, isClean, isClosing, mayGrantLate, readsStale, thread } = this.#context;
     const { clock, world } = process;
     const validUntil = clock.monotonic() + lease.validForMs;
     lease.signal.addEventListener('abort', () => {
@@ -118,6 +118,13 @@ export class OperationChecks {
       const isEarly = clock.monotonic() < until - EARLY_MS && !isShortening(this.#plan.during);
       if (reason === 'expired' && isEarly && !this.#hasJumped)
         world.violatedUnlessLost('§1.5', `${this.#by.label} lost ${name} before its time`);
+      // While a renewal of the holder is under way, the thread has not got the lease back.
+      if (
+        thread?.keepsAll === true &&
+        this.#plan.during === 'nothing' &&
+        isRenewedInTime(this.#plan, this.#roundTripMs)
+      )
+        this.#violated('§20.1', `lost ${name} (${reason}), and its thread could renew it`);
       // Whoever stood still for longer than the lease finds that others hold.
       const stood = this.#stoodSince(this.#by.startedAt);
       if (stood && clock.monotonic() >= until - EARLY_MS) return;
@@ -159,6 +166,8 @@ export class OperationChecks {
 
   /** Nothing makes a lease longer again, least of all the late reply to an earlier renewal (docs/spec.md §1.7). */
   shortened(lease: HeldLease, ttlMs: number): void {
+    // It is sent once the thread has given the lease back (docs/spec.md §20.5).
+    if (this.#context.thread !== undefined) return;
     if (lease.validForMs > ttlMs) this.#violated('§1.7', `renewed for ${ttlMs} ms, and counts on more`);
   }
 

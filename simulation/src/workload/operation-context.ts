@@ -1,5 +1,6 @@
 import type { LockManager } from '@locks/core';
 import type { TransferTicket } from '@locks/core/transfer';
+import type { ThreadPlan } from './plan.ts';
 import type { CohortChecks } from '../checks/cohort-checks.ts';
 import type { HolderChecks } from '../checks/holder-checks.ts';
 import type { SimulatedProcess } from '../process/simulated-process.ts';
@@ -40,6 +41,8 @@ export interface OperationContext {
   readonly failsForGood: boolean;
   /** A read may give what was there before: a renewal that finds no hold takes it for ended. */
   readonly readsStale: boolean;
+  /** The renewal thread of the process. */
+  readonly thread: ThreadPlan | undefined;
   /** The time for a release grows by this at most, with what its process has to write before it, in milliseconds. */
   readonly releasesBeforeMs: number;
   /** A release without an answer is repeated for so long, or until its lease ends (docs/spec.md §2.5). */

@@ -17,6 +17,9 @@ export const BACKEND_KINDS = [
   'postgres',
 ] as const;
 
+/** How the runs of a seed are changed. */
+export type PlanVariant = 'transfer' | 'thread';
+
 /** Everything that one run does, as data: the seed draws it, and shrinking leaves parts of it out. */
 export interface Plan {
   readonly backend: BackendKind;
@@ -46,6 +49,8 @@ export interface Plan {
   readonly sqlite?: SqlitePlan;
   /** Set where every process uses cohorts (docs/backends/cohort.md). */
   readonly cohort: CohortPlan | undefined;
+  /** Set where every process has a renewal thread (docs/spec.md §20). */
+  readonly thread?: ThreadPlan;
   /** The part of the scripts that the server of Redis knows from before. */
   readonly knownScripts: number;
   /** Each script is compared with the rules of `@locks/core/rules`; only of Redis. */
@@ -60,6 +65,12 @@ export interface SqlitePlan {
   readonly hasEarlierBoot: boolean;
   /** How long a poll of each process takes, in milliseconds. */
   readonly slowPollsMs: readonly number[];
+}
+
+export interface ThreadPlan {
+  readonly maxBlockedMs: number;
+  /** No block is too long, and nothing else goes wrong: no lease is lost. */
+  readonly keepsAll: boolean;
 }
 
 /** How processes pass their leases on to their own waiters. */
@@ -142,6 +153,10 @@ export interface TransferPlan {
 export type FaultPlan = { readonly at: number; readonly process: number } & (
   | { readonly kind: 'pause'; readonly ms: number }
   | ({ readonly kind: 'stall' } & Stall)
+  /** Its event loop, and not its renewal thread. */
+  | { readonly kind: 'block'; readonly ms: number }
+  | { readonly kind: 'thread stands still'; readonly ms: number }
+  | { readonly kind: 'thread ends' }
   | { readonly kind: 'application'; readonly act: ApplicationAct; readonly ms: number }
   /** The machine: its monotonic clock stands still too. */
   | { readonly kind: 'sleep'; readonly ms: number }

@@ -53,6 +53,9 @@ export class TimeLimits {
     this.leftover = faultsEndAt + this.delay;
     this.progress = Math.max(0, ...operations.map(({ holdMs }) => holdMs)) + this.longestTtl + PROGRESS_MS;
     if (plan.record !== undefined) this.progress += RECORD_ANSWER_MS;
+    // A block keeps what it holds.
+    this.progress += plan.thread?.maxBlockedMs ?? 0;
+    this.leftover += plan.thread?.maxBlockedMs ?? 0;
     this.idle = idleOf(plan);
   }
 

@@ -113,6 +113,8 @@ local member_ttl = ARGV[2] .. (weight == exclusive_weight and '' or ':' .. weigh
 local member = joins and request.id .. '|' .. member_ttl .. '|' .. reply_address .. '|' .. request.label
 -- A waiter goes on waiting, although `resize` has changed the limit since it joined.
 if conflict_limit and math.max(conflict_limit, 0) ~= request.limit and not (member and call('ZSCORE', request.queue, member)) then
+  -- A steal that is refused serves the queue like any other attempt.
+  if takes_over then served = serve_and_read(request, reply_address) end
   return reply(served, 'conflict', conflict_limit)
 end
 local taken
