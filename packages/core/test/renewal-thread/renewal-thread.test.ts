@@ -177,6 +177,16 @@ describe('a lease that the thread renews', () => {
     await lease.release();
   });
 
+  it('is renewed for no longer than maxBlockedMs after the last heartbeat', async () => {
+    const locks = open('', backendOf(), { ttlMs: 900, maxBlockedMs: 1_500 });
+    const lease = await locks.lock('a').acquire();
+    block(1_400);
+    expect(lease.validForMs).toBeGreaterThan(0);
+    await delay(300);
+    block(3_000);
+    expect(() => lease.assertValid()).toThrow(expect.objectContaining({ reason: 'expired' }));
+  });
+
   it('ends unconfirmed, and is abandoned, where the store may still carry out a renewal of the thread', async () => {
     const backend = backendOf();
     const lease = await open('?unknown', backend).lock('a').acquire();
