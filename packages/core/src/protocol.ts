@@ -152,7 +152,11 @@ export class Protocol {
       ...(method === 'attempt' && { enqueue: given[1] === true }),
     });
     const answered = (answer: unknown): void =>
-      this.tell({ step: 'answer', call, outcomes: [answer].flat().map(outcomeOf) });
+      this.tell({
+        step: 'answer',
+        call,
+        outcomes: Array.isArray(answer) ? answer.map(outcomeOf) : [outcomeOf(answer)],
+      });
     const failed = (): void => answered({ status: 'failed' });
     try {
       const answer = (this.#backend[method] as AnyMethod).apply(this.#backend, [...given]);
@@ -197,8 +201,8 @@ export function shown({
   adopts,
 }: AcquireRequest): ProtocolAcquisition {
   // Whoever listens may read the ids, and must not be able to adopt by them (docs/spec.md §19.2).
-  const [id, adopted] = [shownId(acquisitionId), adopts && shownId(adopts)];
-  return { name: resource, acquisitionId: id, mode, ttlMs, steal, adopts: adopted };
+  const id = shownId(acquisitionId);
+  return { name: resource, acquisitionId: id, mode, ttlMs, steal, adopts: adopts && shownId(adopts) };
 }
 
 /** The acquisition of a granted lease, with its token. */
@@ -210,10 +214,17 @@ export function shownLease({ request, fencingToken }: Grant): ProtocolAcquisitio
 function outcomeOf(answer: unknown): ProtocolOutcome {
   if (typeof answer !== 'object' || answer === null)
     return { status: String((answer as string | undefined) ?? 'none') };
-  const { status = 'granted', reason, grant, ...given } = answer as Partial<AnyAnswer>;
-  const { fencingToken, countedFrom, validForMs, acquisitionId } = { ...given, ...grant };
-  const id = acquisitionId && shownId(acquisitionId);
-  return { status, reason, fencingToken, countedFrom, validForMs, acquisitionId: id };
+  const given = answer as Partial<AnyAnswer>;
+  const { status = 'granted', reason, grant = given } = given;
+  const { acquisitionId } = grant;
+  return {
+    status,
+    reason,
+    fencingToken: grant.fencingToken ?? given.fencingToken,
+    countedFrom: grant.countedFrom ?? given.countedFrom,
+    validForMs: grant.validForMs ?? given.validForMs,
+    acquisitionId: acquisitionId && shownId(acquisitionId),
+  };
 }
 
 /** The properties of all answers that are told. */

@@ -97,7 +97,8 @@ export class TraceEncoder {
     if (acquisitions !== undefined)
       text += `,"acquisitions":[${acquisitions.length === 1 ? this.#acquisition(acquisitions[0] as ProtocolAcquisition) : acquisitions.map((one) => this.#acquisition(one)).join()}]`;
     if (enqueue !== undefined) text += `,"enqueue":${enqueue}`;
-    if (outcomes !== undefined) text += `,"outcomes":[${outcomes.map(outcome).join()}]`;
+    if (outcomes !== undefined)
+      text += `,"outcomes":[${outcomes.length === 1 ? outcome(outcomes[0] as ProtocolOutcome) : outcomes.map(outcome).join()}]`;
     if (acquisition !== undefined) text += `,"acquisition":${this.#acquisition(acquisition)}`;
     if (why !== undefined) text += `,"why":"${why}"`;
     if (renews !== undefined) text += `,"renews":${renews}`;
