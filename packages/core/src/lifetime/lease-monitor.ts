@@ -1,7 +1,6 @@
 import type { Grant, RenewalStatus } from '../backend/types.ts';
 import { identityOf, type LockEvent, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
-import type { ResolvedOptions } from '../options.ts';
 import { processWide } from '../process-wide.ts';
 import { type Protocol, shownLease } from '../protocol.ts';
 import type { Clock } from './clock.ts';
@@ -12,6 +11,13 @@ import { Timer } from './timer.ts';
 
 /** The monitors of this process that have leases, of all managers and of all copies of core. */
 const monitors = processWide('monitors@1', () => new Set<Pick<LeaseMonitor, 'endOverdue'>>());
+
+/** The options of an acquire that concern its lease. */
+interface HoldOptions {
+  readonly ttlMs: number;
+  readonly autoRenew: boolean;
+  readonly maxHoldMs: number;
+}
 
 /** The watchdog of one manager: renews its leases and reports their loss in time, with one timer and one call for all. */
 export class LeaseMonitor {
@@ -39,7 +45,7 @@ export class LeaseMonitor {
   start(
     owner: LeaseOwner,
     grant: Grant,
-    { ttlMs, autoRenew, maxHoldMs }: Pick<ResolvedOptions, 'ttlMs' | 'autoRenew' | 'maxHoldMs'>,
+    { ttlMs, autoRenew, maxHoldMs }: HoldOptions,
     now: number,
     validity: Validity,
   ): LeaseState | undefined {

@@ -4,9 +4,9 @@ import type { Grant, LockBackend } from '../backend/types.ts';
 import { LockError, messageOf } from '../errors.ts';
 import { publish } from '../events.ts';
 import type { Clock } from '../lifetime/clock.ts';
-import type { FromThread, ThreadData, ToThread } from './messages.ts';
+import type { FromThread, ThreadData } from './messages.ts';
 import { MAIN_BEAT, monotonicNs, NS_PER_MS, sharedCells, THREAD_BEATS } from './shared-lease.ts';
-import { SharedRenewal } from './shared-renewal.ts';
+import { type Message, SharedRenewal } from './shared-renewal.ts';
 
 // Taken when the module is loaded, as the clock is: fake timers of a test runner send no heartbeats.
 const { setInterval, clearInterval, setTimeout, clearTimeout } = globalThis;
@@ -16,8 +16,6 @@ const LONGEST_BEAT_MS = 1_000;
 const HANGS_AFTER_MS = 1_000;
 /** A difference of the two clocks that is no gain of the wall clock, but the time between two readings. */
 const NOISE_MS = 1;
-
-type Message = ToThread extends infer M ? (M extends unknown ? Omit<M, 'at'> : never) : never;
 
 /** The renewal thread of one manager, as the event loop sees it. */
 export class Renewer {

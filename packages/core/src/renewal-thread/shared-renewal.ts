@@ -1,6 +1,6 @@
 import type { LossReason } from '../backend/types.ts';
 import { endOf } from '../lifetime/lease-state.ts';
-import type { Renewer } from './renewer.ts';
+import type { ToThread } from './messages.ts';
 import {
   COUNTED_FROM,
   ENDED,
@@ -17,6 +17,18 @@ import {
   UNCONFIRMED,
 } from './shared-lease.ts';
 
+/** A message, without the time at which it is sent. */
+export type Message = ToThread extends infer M ? (M extends unknown ? Omit<M, 'at'> : never) : never;
+
+/** The thread, as far as one lease needs it. */
+interface Thread {
+  post(message: Message): void;
+  /** Forgets a lease of which no message is awaited any more. */
+  forget(id: number): void;
+  /** The time on the manager's clock of a monotonic time, or an earlier one. */
+  timeOf(countedFromNs: bigint): number;
+}
+
 /** The renewal of one lease by the thread, as the event loop reads it at once from the memory that both share. */
 export class SharedRenewal {
   readonly cells = sharedCells(LEASE_CELLS);
@@ -27,14 +39,14 @@ export class SharedRenewal {
   onDropped = (): void => {};
   /** Called when no renewal is under way any more after the end. */
   onSettled: (() => void) | undefined;
-  readonly #renewer: Renewer;
+  readonly #renewer: Thread;
   readonly #id: number;
   readonly #firstNs: bigint;
   readonly #first: number;
   #hasEnded = false;
 
   /** @param first - the time from which the ttl counts until the thread has renewed the lease, on the clock of the manager */
-  constructor(renewer: Renewer, id: number, ttlMs: number, first: number, firstNs: bigint) {
+  constructor(renewer: Thread, id: number, ttlMs: number, first: number, firstNs: bigint) {
     this.#renewer = renewer;
     this.#id = id;
     this.ttlMs = ttlMs;

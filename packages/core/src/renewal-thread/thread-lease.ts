@@ -1,16 +1,24 @@
 import { LeaseState, type SentRenewal } from '../lifetime/lease-state.ts';
 import { watchHandle } from '../lifetime/leaked-leases.ts';
 import type { SharedRenewal } from './shared-renewal.ts';
-import type { ThreadMonitor } from './thread-monitor.ts';
 
 /** The part of its ttl after which the event loop renews a lease that the thread has not renewed. The thread has tried twice by then. */
 const LATE = 0.6;
+
+/** The monitor, as far as a lease needs it. */
+interface Keeper {
+  /** Gives a lease to the thread. */
+  keep(lease: ThreadLease): void;
+  reschedule(lease: ThreadLease): void;
+  /** Is told that the thread has not renewed a lease in time. */
+  isLate(): void;
+}
 
 /** The state of a lease that the renewal thread may keep: it is read from the shared memory before anything is told (docs/spec.md §20.3). */
 export class ThreadLease extends LeaseState {
   /** Renews the lease, until {@link letGo}; a lease that was released or lost is read from it further on. */
   kept: SharedRenewal | undefined;
-  monitor: ThreadMonitor | undefined;
+  monitor: Keeper | undefined;
   /** Whether a renewal of the thread has no answer that was under way when the event loop took over. */
   #isSettling = false;
 
