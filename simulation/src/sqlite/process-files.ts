@@ -144,9 +144,21 @@ export class ProcessFiles implements ProcessMachine, ConnectionOwner {
     this.#databases.add(database);
   }
 
-  closes(database: SimulatedDatabase): void {
-    this.#settle();
-    this.#databases.delete(database);
+  closes(database: SimulatedDatabase, run: () => void): void {
+    const close = (): void => {
+      this.#databases.delete(database);
+      run();
+    };
+    const commit = this.#putOff;
+    if (this.#isAhead && commit !== undefined)
+      this.#putOff = () => {
+        commit();
+        close();
+      };
+    else {
+      this.#settle();
+      close();
+    }
   }
 
   writes(database: SimulatedDatabase): boolean {

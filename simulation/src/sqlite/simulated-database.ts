@@ -12,7 +12,7 @@ export interface ConnectionOwner {
   readonly realPath: string;
   readonly isDiskFull: boolean;
   opens(connection: SimulatedDatabase): void;
-  closes(connection: SimulatedDatabase): void;
+  closes(connection: SimulatedDatabase, run: () => void): void;
   /** A statement of any connection begins. */
   statement(): void;
   /** A statement begins that no write transaction has. */
@@ -55,8 +55,7 @@ export class SimulatedDatabase {
 
   close(): void {
     if (!this.#real.isOpen) return;
-    this.#owner.closes(this);
-    this.#real.close();
+    this.#owner.closes(this, () => this.abandon());
   }
 
   /** The process has ended: what it had begun is undone. */
