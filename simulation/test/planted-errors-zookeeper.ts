@@ -60,11 +60,6 @@ export const inZookeeper: readonly PlantedError[] = [
       433,
     ],
     [
-      "this.#share === 'may be the hold' ? await this.#findShared() : undefined",
-      'undefined as LockNode | undefined',
-      'a hold that became a share without an answer counts as ended by force',
-    ],
-    [
       'if (node !== undefined && holdsAlone(modeOf(node)) && this.granted && !isUnclear()) {',
       'if (node !== undefined && holdsAlone(modeOf(node)) && !isUnclear()) {',
       'whoever waits behind one who gave up enters at once',

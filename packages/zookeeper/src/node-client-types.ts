@@ -21,7 +21,8 @@ export interface NodeStat {
 
 /** Requests that the server carries out as one, or not at all. */
 export interface NodeTransaction {
-  create(path: string, data: Buffer, acls: readonly unknown[] | undefined, mode: number): this;
+  /** `acls`: an array; `undefined` is open to everybody. */
+  create(path: string, data: Buffer, acls: unknown, mode: number): this;
   remove(path: string): this;
   commit(callback: Callback<[]>): void;
 }
