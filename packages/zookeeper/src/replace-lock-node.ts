@@ -24,10 +24,11 @@ export async function replaceLockNode(
   if (port.replace !== undefined) {
     isDone();
     const sentAt = session.now();
-    const refusal = await session
-      .ask(() => (port.replace as NonNullable<typeof port.replace>)(exclusive, shared, data))
-      .catch((error: unknown) => error);
-    if (refusal !== undefined && !hasCode(refusal, 'NODE_EXISTS', 'NO_NODE')) throw refusal;
+    const [done] = await Promise.allSettled([
+      session.ask(async () => await port.replace?.(exclusive, shared, data)),
+    ]);
+    const refusal: unknown = done.status === 'rejected' ? done.reason : undefined;
+    if (done.status === 'rejected' && !hasCode(refusal, 'NODE_EXISTS', 'NO_NODE')) throw done.reason;
     session.proven(sentAt);
     return !hasCode(refusal, 'NO_NODE');
   }
