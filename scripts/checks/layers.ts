@@ -315,7 +315,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['{doctor,index,native}.ts'],
     ['{node-source,zookeeper-backend,text-store}.ts'],
     ['{contender,layout,resource-nodes,resource-state,short-sessions}.ts'],
-    ['{lock-node-creation,make-nodes,node-changed}.ts'],
+    ['{lock-node-creation,make-nodes,node-changed,replace-lock-node}.ts'],
     ['zookeeper-session{,s}.ts'],
     ['{watches,session-validity,zookeeper-queue,lock-node-data}.ts'],
     ['{node-client,native-client,harden-client}.ts'],

@@ -12,6 +12,9 @@ function errorsIn(file: string, ...changes: readonly Change[]): PlantedError[] {
   }));
 }
 
+const TOGETHER =
+  'this.#client\n        .transaction()\n        .create(by, data, this.#acl, MODES.ephemeral)\n        .remove(path)\n        .commit((error) => done(error));';
+
 export const inZookeeper: readonly PlantedError[] = [
   ...errorsIn('session-validity', [
     'this.#validUntil = Math.min(\n      sentAt + this.#timeoutMs * PROVEN,\n      this.#reported + this.#timeoutMs * TRUSTED,\n    );',
@@ -51,22 +54,31 @@ export const inZookeeper: readonly PlantedError[] = [
       4,
     ],
     [
-      'const [made, removed] = await Promise.allSettled([',
-      'const [removed, made] = await Promise.allSettled([\n        this.#session.remove(`${this.parent}/${node.name}`),',
-      'a hold ends before its share begins',
-      6,
-    ],
-    [
-      '|| this.#uncertain || this.#maybeShared;',
+      "|| this.#uncertain || this.#share !== 'none';",
       '|| this.#uncertain;',
       'the share of a downgrade without an answer stays after the release',
-      152,
+      433,
     ],
     [
       'if (node !== undefined && holdsAlone(modeOf(node)) && this.granted && !isUnclear()) {',
       'if (node !== undefined && holdsAlone(modeOf(node)) && !isUnclear()) {',
       'whoever waits behind one who gave up enters at once',
       2,
+    ],
+  ),
+  ...errorsIn(
+    'node-client',
+    [
+      TOGETHER,
+      'this.#client.remove(path, () => {});\n      this.#client.create(by, data, MODES.ephemeral, (error) => done(error));',
+      'a hold ends before its share begins',
+      16,
+    ],
+    [
+      TOGETHER,
+      'this.#client.create(by, data, MODES.ephemeral, () => {});\n      this.#client.remove(path, (error) => done(error));',
+      'a share begins where the hold was ended by force',
+      773_441_738,
     ],
   ),
   ...errorsIn(

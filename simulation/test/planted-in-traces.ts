@@ -54,10 +54,6 @@ export const plantedInTraces: Readonly<Record<string, { readonly rule: TraceRule
     'rules: a process goes on with what it has transferred': { rule: 'belief-ended', seed: 2 },
     'record: a lease is adopted from whoever holds the lock': { rule: 'loss-explained', seed: 2 },
     'redis: a ticket is adopted twice': { rule: 'loss-explained', seed: 9 },
-    'zookeeper: the share of a downgrade without an answer stays after the release': {
-      rule: 'loss-explained',
-      seed: 152,
-    },
     'zookeeper: whoever waits behind one who gave up enters at once': { rule: 'exclusion', seed: 2 },
     'zookeeper: the queue has another order than that in which its waiters came': {
       rule: 'exclusion',

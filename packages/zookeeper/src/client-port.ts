@@ -18,6 +18,11 @@ export interface ClientPort {
   /** Writes the data of a node that has this version; -1: any. */
   write(path: string, data: Buffer, version: number): Promise<NodeWritten>;
   remove(path: string): Promise<void>;
+  /**
+   * Creates the ephemeral node `by` and deletes the node `path`, both or neither: `NO_NODE` where that is missing, `NODE_EXISTS`
+   * where `by` is there. A library without transactions has no such method.
+   */
+  replace?(path: string, by: string, data: Buffer): Promise<void>;
   children(path: string): Promise<ChildList>;
   /** Calls `changed` once, when the node is changed or deleted after this read. */
   read(path: string, changed: (() => void) | undefined): Promise<NodeContent>;

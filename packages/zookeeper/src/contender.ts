@@ -6,6 +6,7 @@ import { createLockNode, tokenBetween } from './lock-node-creation.ts';
 import { type LockNode, modeOf, parseLockNode, sharedNameOf } from './node-names.ts';
 import type { ResourceNodes } from './resource-nodes.ts';
 import { decodeNodeData, encodeNodeData } from './lock-node-data.ts';
+import { replaceLockNode } from './replace-lock-node.ts';
 import { expired, type SessionMember, type ZookeeperSession } from './zookeeper-session.ts';
 
 /** The number of times that an acquisition may find the resource's node deleted before it fails. */
@@ -28,8 +29,8 @@ export class Contender implements SessionMember {
   #token: bigint | undefined;
   /** Whether a create got no answer: there may be an unknown node. */
   #uncertain = false;
-  /** Whether a downgrade got no answer: there may be a shared node as well, or instead of the known one. */
-  #maybeShared = false;
+  /** The shared node that a downgrade without an answer may have made: if it `may be the hold`, it is where the known node is missing. */
+  #share: 'none' | 'may be left' | 'may be the hold' = 'none';
   #entering: Promise<ZookeeperQueue> | undefined;
   #leaving: Promise<boolean> | undefined;
   #leaveCount = 0;
@@ -122,11 +123,17 @@ export class Contender implements SessionMember {
 
   /** Handles a missing node: somebody else deleted it, or a downgrade whose replies were lost. */
   async #missing(path: string): Promise<void> {
-    const shared = this.#maybeShared ? await this.#findShared() : undefined;
+    const shared = this.#share === 'may be the hold' ? await this.#findShared() : undefined;
     if (path !== this.path || this.#downgrading || this.abandoned) return;
-    if (shared === undefined) return this.lose('force-released');
+    if (shared === undefined) return await this.#loseForced();
     this.#becomeShared(shared);
     await this.watchOwnNode();
+  }
+
+  /** Somebody else deleted the node: what a downgrade has made must not bring the hold back. */
+  async #loseForced(): Promise<void> {
+    this.lose('force-released');
+    if (this.#share !== 'none') await this.#session.deleteNodes(this.request.acquisitionId, this.parent);
   }
 
   async #findShared(): Promise<LockNode | undefined> {
@@ -136,37 +143,32 @@ export class Contender implements SessionMember {
 
   #becomeShared(node: LockNode): void {
     this.#node = node;
-    this.#maybeShared = false;
+    this.#share = 'none';
     this.#isWatched = false;
   }
 
-  /**
-   * Replaces the node by a shared one with the same sequence number. The new node is created before the old one is
-   * deleted, so that the resource is never free (docs/spec.md §15.4).
-   */
+  /** Replaces the node by a shared one with the same sequence number (docs/spec.md §15.4). */
   async downgrade(): Promise<boolean> {
     const node = this.#node;
     if (node === undefined || this.lost.signal.aborted) return false;
     if (node.kind === 's') return true;
     const name = sharedNameOf(node);
-    const data = encodeNodeData({ label: this.request.label, token: this.#token });
+    const mayBeDone = this.#share === 'may be the hold';
+    if (!mayBeDone) this.#share = 'may be left';
     this.#downgrading = true;
-    this.#maybeShared = true;
     try {
-      const [made, removed] = await Promise.allSettled([
-        this.#session.ask(() => this.#session.port.create(`${this.parent}/${name}`, data, 'ephemeral')),
-        this.#session.remove(`${this.parent}/${node.name}`),
-      ]);
-      if (removed.status === 'rejected') throw removed.reason;
-      const madeBefore = made.status === 'rejected' && hasCode(made.reason, 'NODE_EXISTS');
-      if (made.status === 'rejected' && !madeBefore) throw made.reason;
-      this.#becomeShared({ ...node, name, kind: 's' });
-      // Somebody else deleted the old node before: the hold was lost, and must not come back.
-      if (!removed.value && !madeBefore) {
-        await this.#session.remove(this.path);
-        this.lose('force-released');
+      const isReplaced = await replaceLockNode(this.#session, {
+        exclusive: this.path,
+        shared: `${this.parent}/${name}`,
+        data: encodeNodeData({ label: this.request.label, token: this.#token }),
+        mayBeDone,
+        isDone: () => (this.#share = 'may be the hold'),
+      });
+      if (!isReplaced) {
+        await this.#loseForced();
         return false;
       }
+      this.#becomeShared({ ...node, name, kind: 's' });
     } finally {
       this.#downgrading = false;
     }
@@ -194,7 +196,7 @@ export class Contender implements SessionMember {
     await this.#entering?.catch(() => undefined);
     this.#session.pendingDeletes.set(acquisitionId, this.parent);
     const node = this.#node;
-    const isUnclear = (): boolean => this.#node === undefined || this.#uncertain || this.#maybeShared;
+    const isUnclear = (): boolean => this.#node === undefined || this.#uncertain || this.#share !== 'none';
     const removing = this.#session.limited(() =>
       isUnclear() ? this.#session.deleteNodes(acquisitionId, this.parent) : this.#session.remove(this.path),
     );

@@ -7,7 +7,7 @@ import { ZooKeeperLockBackend } from './zookeeper-backend.ts';
 
 export type { ZooKeeperCapabilities } from './capabilities.ts';
 export type { ZooKeeperError, ZooKeeperErrorCode } from './client-port.ts';
-export type { NodeClientError, NodeStat, NodeZooKeeperClient } from './node-client-types.ts';
+export type { NodeClientError, NodeStat, NodeTransaction, NodeZooKeeperClient } from './node-client-types.ts';
 export type { ZooKeeperBackendOptions } from './node-source.ts';
 export type { CommonOptions, ServerOptions } from './options.ts';
 

@@ -19,6 +19,14 @@ export interface NodeStat {
   readonly ephemeralOwner: Buffer;
 }
 
+/** Requests that the server carries out as one, or not at all. */
+export interface NodeTransaction {
+  /** `acls`: an array; `undefined` is open to everybody. */
+  create(path: string, data: Buffer, acls: unknown, mode: number): this;
+  remove(path: string): this;
+  commit(callback: Callback<[]>): void;
+}
+
 /** The part of a client of the library `node-zookeeper-client` that this package uses. */
 export interface NodeZooKeeperClient {
   connect(): void;
@@ -38,6 +46,7 @@ export interface NodeZooKeeperClient {
   create(path: string, data: Buffer, mode: number, callback: Callback<[string]>): void;
   setData(path: string, data: Buffer, version: number, callback: Callback<[NodeStat]>): void;
   remove(path: string, callback: Callback<[]>): void;
+  transaction(): NodeTransaction;
   getChildren(path: string, callback: Callback<[readonly string[], NodeStat]>): void;
   getData(path: string, callback: Callback<[Buffer | undefined, NodeStat]>): void;
   getData(path: string, watcher: () => void, callback: Callback<[Buffer | undefined, NodeStat]>): void;

@@ -103,6 +103,16 @@ export class NodeClientPort implements ClientPort {
     return this.#call(`delete ${path}`, (done: Done<void>) => this.#client.remove(path, done));
   }
 
+  replace(path: string, by: string, data: Buffer): Promise<void> {
+    return this.#call(`replace ${path}`, (done: Done<void>) => {
+      this.#client
+        .transaction()
+        .create(by, data, this.#acl, MODES.ephemeral)
+        .remove(path)
+        .commit((error) => done(error));
+    });
+  }
+
   children(path: string): Promise<ChildList> {
     return this.#call(`list the children of ${path}`, (done: Done<ChildList>) => {
       this.#client.getChildren(path, (error, names, stat) => {

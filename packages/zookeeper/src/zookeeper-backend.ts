@@ -178,17 +178,19 @@ export class ZooKeeperLockBackend implements LockBackend<ZooKeeperCapabilities> 
     const session = await this.#sessions.current(call);
     if (!this.#layout.isKnown) await this.#layout.check();
     const parent = this.#resourceNodes.pathOf(resource);
-    const [, { holders }] = await Promise.all([session.barrier(), session.queue(parent)]);
-    const meant = holders.filter(
+    const [, queue] = await Promise.all([session.barrier(), session.queue(parent)]);
+    const meant = queue.holders.filter(
       ({ acquisitionId }) => expectedId === undefined || acquisitionId === expectedId,
     );
     const ended = await Promise.all(
       meant.map(async (node) => {
-        const [holder, removed] = await Promise.all([
+        // A hold that becomes a share may have both nodes.
+        const nodes = queue.nodesOf(node.acquisitionId);
+        const [holder, ...removed] = await Promise.all([
           holderAt(session, parent, node),
-          session.remove(`${parent}/${node.name}`),
+          ...nodes.map(({ name }) => session.remove(`${parent}/${name}`)),
         ]);
-        return removed ? holder : undefined;
+        return removed.includes(true) ? holder : undefined;
       }),
     );
     return ended.filter((holder) => holder !== undefined);

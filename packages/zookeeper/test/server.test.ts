@@ -48,6 +48,11 @@ test('a deep path is created; a chroot to the same path shares its locks, anothe
   const next = await chroot.lock('same').acquire();
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
   await next.release();
+  const writer = await chroot.readWriteLock('same').write.acquire();
+  await writer.downgrade();
+  const { holders } = await deep.inspect('same');
+  expect(holders).toMatchObject([{ acquisitionId: writer.acquisitionId, mode: { kind: 'shared' } }]);
+  await writer.release();
   await Promise.all([deep, chroot, other].map((locks) => locks.close()));
 });
 
@@ -70,7 +75,8 @@ test('twelve managers on one client have one listener for each event, and none a
 });
 
 test('an access control list keeps out clients without credentials', async () => {
-  const { ACL, Id, Permission } = createRequire(import.meta.url)('node-zookeeper-client') as {
+  const { ACL, Id, Permission, createClient } = createRequire(import.meta.url)('node-zookeeper-client') as {
+    createClient(servers: string): NodeZooKeeperClient & EventEmitter;
     ACL: new (permission: number, id: unknown) => unknown;
     Id: new (scheme: string, id: string) => unknown;
     Permission: { ALL: number };
@@ -93,6 +99,16 @@ test('an access control list keeps out clients without credentials', async () =>
     expect(refused).toMatchObject({ code: 'LOCK_BACKEND', cause: { code: 'NO_AUTH' } });
   }
   await lease.release();
+  const writer = await owned.readWriteLock('secret').write.acquire();
+  const client = createClient(server.address);
+  client.connect();
+  await once(client, 'connected');
+  const share = `/owned/:secret/s.${writer.acquisitionId}.0000000001`;
+  await writer.downgrade();
+  const code = await new Promise((resolve) => client.getData(share, (error) => resolve(error?.code)));
+  expect(code).toBe(-102);
+  client.close();
+  await writer.release();
   await Promise.all([owned.close(), stranger.close()]);
 });
 

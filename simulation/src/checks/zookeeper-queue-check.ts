@@ -25,11 +25,13 @@ export class ZookeeperQueueCheck {
   }
 
   #entered({ path, id, label, owner, position, mode }: QueuedNode, queue: readonly QueuedNode[]): void {
-    const own = queue.filter((other) => other.id === id && other.owner === owner && other.path !== path);
+    const isOwn = (other: QueuedNode): boolean =>
+      other.id === id && other.owner === owner && other.path !== path;
+    const own = queue.filter(isOwn);
     if (own.some((other) => other.position !== position))
       this.#violated('§2.2', `${label} has a second node in the queue of #`);
-    if (own.length > 0) return;
-    // A share that takes the place of a hold is made before the hold ends: else others would hold in between.
+    // A share takes the place of a hold in one transaction, or is made before the hold ends: else others would hold in between.
+    if (own.length > 0 || this.#before.some((other) => isOwn(other) && other.position === position)) return;
     if (
       mode === 'shared' &&
       position <= this.#lastPosition &&

@@ -140,8 +140,10 @@ export class NetworkedZookeeper implements SimulatedStore {
       for (const { name } of this.#plan.resources) this.#check(name);
       return;
     }
-    const resource = 'path' in change ? resourceOf(change.path) : undefined;
-    if (resource !== undefined) this.#check(resource);
+    const changes = change.kind === 'several' ? change.changes : [change];
+    const paths = changes.flatMap((one) => ('path' in one ? [one.path] : []));
+    const written = new Set(paths.map(resourceOf).filter((resource) => resource !== undefined));
+    for (const resource of written) this.#check(resource);
   }
 
   #check(resource: string): void {

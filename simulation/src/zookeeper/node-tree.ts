@@ -16,14 +16,20 @@ export interface StoredNode {
   pzxid: number;
 }
 
+export type NodeChange =
+  | { readonly kind: 'create'; readonly path: string; readonly data: Buffer; readonly owner: number }
+  | { readonly kind: 'delete'; readonly path: string };
+
 /** What a transaction does. */
 export type Change =
-  | { readonly kind: 'create'; readonly path: string; readonly data: Buffer; readonly owner: number }
-  | { readonly kind: 'delete'; readonly path: string }
+  | NodeChange
+  | { readonly kind: 'several'; readonly changes: readonly NodeChange[] }
   | { readonly kind: 'new session'; readonly session: number; readonly timeoutMs: number }
   | { readonly kind: 'end session'; readonly session: number }
   /** A request was refused, and everybody counts its transaction. */
-  | { readonly kind: 'refusal'; readonly code: number };
+  | { readonly kind: 'refusal'; readonly code: number }
+  /** Of several together: the number for each of them. */
+  | { readonly kind: 'refusal of several'; readonly codes: readonly number[] };
 
 export interface Transaction {
   readonly zxid: number;
@@ -41,6 +47,15 @@ export class NodeTree {
 
   constructor() {
     this.#add('', { data: EMPTY, czxid: 0, createdAt: 0, owner: 0 });
+  }
+
+  /** The same nodes, to try changes. */
+  copy(): NodeTree {
+    const copy = new NodeTree();
+    copy.zxid = this.zxid;
+    for (const [path, node] of this.#nodes)
+      copy.#nodes.set(path, { ...node, children: new Set(node.children) });
+    return copy;
   }
 
   get(path: string): StoredNode | undefined {
@@ -69,6 +84,8 @@ export class NodeTree {
       case 'delete':
         this.#delete(change.path, zxid);
         return [change.path];
+      case 'several':
+        return change.changes.flatMap((one) => this.apply({ zxid, at, change: one }));
       case 'new session':
         this.sessions.set(change.session, change.timeoutMs);
         return [];
@@ -81,6 +98,7 @@ export class NodeTree {
         return paths;
       }
       case 'refusal':
+      case 'refusal of several':
         return [];
       default:
         return change satisfies never;

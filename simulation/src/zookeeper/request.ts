@@ -1,10 +1,15 @@
 import type { Buffer } from 'node:buffer';
 import { WireReader } from './wire.ts';
 
+export type NodeWrite =
+  | { readonly kind: 'create'; readonly path: string; readonly data: Buffer; readonly flags: number }
+  | { readonly kind: 'delete'; readonly path: string; readonly version: number };
+
 /** A request in a session, as far as `@locks/zookeeper` sends it for locks. */
 export type Request =
-  | { readonly kind: 'create'; readonly path: string; readonly data: Buffer; readonly flags: number }
-  | { readonly kind: 'delete'; readonly path: string; readonly version: number }
+  | NodeWrite
+  /** All of them, or none. */
+  | { readonly kind: 'transaction'; readonly writes: readonly NodeWrite[] }
   | { readonly kind: 'read'; readonly path: string; readonly watches: boolean }
   | { readonly kind: 'list'; readonly path: string }
   | { readonly kind: 'watch again'; readonly since: number; readonly paths: readonly string[] }
@@ -58,6 +63,8 @@ function readBody(wire: WireReader, operation: number): Request {
       return { kind: 'ping' };
     case 12:
       return { kind: 'list', path: wire.text() };
+    case 14:
+      return { kind: 'transaction', writes: readWrites(wire) };
     case 101:
       return { kind: 'watch again', since: wire.long(), paths: wire.list(() => wire.text()) };
     case -11:
@@ -67,9 +74,23 @@ function readBody(wire: WireReader, operation: number): Request {
   }
 }
 
+function readWrites(wire: WireReader): NodeWrite[] {
+  const writes: NodeWrite[] = [];
+  for (;;) {
+    const [operation, isEnd] = [wire.int(), wire.boolean()];
+    wire.int();
+    if (isEnd) return writes;
+    const write = readBody(wire, operation);
+    if (write.kind !== 'create' && write.kind !== 'delete')
+      throw new Error(`a simulated ZooKeeper has no ${write.kind} in a transaction`);
+    writes.push(write);
+  }
+}
+
 /** For a timeline. */
 export function inWords(request: Request): string {
   const { kind } = request;
+  if (kind === 'transaction') return request.writes.map(inWords).join(' together with ');
   return 'path' in request
     ? `${kind} ${request.path}${'watches' in request && request.watches ? ', watched' : ''}`
     : kind;

@@ -31,6 +31,10 @@ const NO_NODE = -101;
 const OF_A_WATCH = -1;
 const NODE_DELETED = 2;
 const CONNECTED = 3;
+/** What the answers to the parts of a transaction are. */
+const CREATE = 1;
+const DELETE = 2;
+const ERROR = -1;
 
 /** One connection of a client at a server. Requests are answered in their order, and a read sees the writes before it. */
 export class ServerConnection {
@@ -169,19 +173,32 @@ export class ServerConnection {
   }
 }
 
-type Write = Extract<Request, { kind: 'create' | 'delete' | 'end session' }>;
+type Write = Extract<Request, { kind: 'create' | 'delete' | 'transaction' | 'end session' }>;
 
 /** What a server asks of the leader. */
 export type Forwarded = Write | { readonly kind: 'new session'; readonly timeoutMs: number };
 
 function isWrite(request: Request): request is Write {
-  return request.kind === 'create' || request.kind === 'delete' || request.kind === 'end session';
+  return ['create', 'delete', 'transaction', 'end session'].includes(request.kind);
 }
 
 function written({ change }: Transaction, reply: WireWriter): void {
   if (change.kind === 'refusal') return void reply.int(change.code);
   reply.int(0);
   if (change.kind === 'create') reply.text(change.path);
+  if (change.kind === 'several')
+    for (const one of change.changes) {
+      if (one.kind === 'create') header(reply, CREATE, 0).text(one.path);
+      else header(reply, DELETE, 0);
+    }
+  if (change.kind === 'refusal of several')
+    for (const code of change.codes) header(reply, ERROR, code).int(code);
+  if (change.kind === 'several' || change.kind === 'refusal of several') reply.int(-1).boolean(true).int(-1);
+}
+
+/** Comes before the answer to each part of a transaction. */
+function header(reply: WireWriter, type: number, code: number): WireWriter {
+  return reply.int(type).boolean(false).int(code);
 }
 
 function writeStat(

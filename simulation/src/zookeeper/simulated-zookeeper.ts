@@ -1,7 +1,8 @@
 import type { SeededRandom } from '../kernel/seeded-random.ts';
 import type { World } from '../kernel/world.ts';
 import { Member, type Origin, type Quorum } from './member.ts';
-import { type Change, nameOf, NodeTree, parentOf, type Transaction } from './node-tree.ts';
+import { type Change, nameOf, type NodeChange, NodeTree, parentOf, type Transaction } from './node-tree.ts';
+import type { NodeWrite } from './request.ts';
 import type { Forwarded } from './server-connection.ts';
 import { SessionTracker } from './session-tracker.ts';
 
@@ -30,6 +31,9 @@ const BAD_VERSION = -103;
 const NO_CHILDREN_FOR_EPHEMERALS = -108;
 const NODE_EXISTS = -110;
 const NOT_EMPTY = -111;
+const SESSION_EXPIRED = -112;
+/** Of a write in a transaction behind one that is refused. */
+const NOT_LOOKED_AT = -2;
 const EPHEMERAL = 1;
 const SEQUENTIAL = 2;
 /** A transaction id counts the leaders in its upper half. */
@@ -163,25 +167,24 @@ export class SimulatedZookeeper {
     }
     if (what.kind === 'end session') return { kind: 'end session', session };
     const code = this.#tracker.refusalOf(session, server);
-    if (code !== undefined) return { kind: 'refusal', code };
-    return what.kind === 'create' ? this.#create(what, session) : this.#delete(what);
+    if (code !== undefined)
+      return what.kind === 'transaction' && code === SESSION_EXPIRED
+        ? refusalOfSeveral(what.writes, 0, code)
+        : { kind: 'refusal', code };
+    if (what.kind === 'transaction') return this.#changeTogether(what.writes, session);
+    return changeIn(this.#decided, what, session);
   }
 
-  #create({ path: given, data, flags }: Extract<Forwarded, { kind: 'create' }>, session: number): Change {
-    const parent = this.#decided.get(parentOf(given));
-    if (parent === undefined) return { kind: 'refusal', code: NO_NODE };
-    const path =
-      (flags & SEQUENTIAL) === 0 ? given : given + String(parent.childrenCreated).padStart(10, '0');
-    if (this.#decided.get(path) !== undefined) return { kind: 'refusal', code: NODE_EXISTS };
-    if (parent.owner !== 0) return { kind: 'refusal', code: NO_CHILDREN_FOR_EPHEMERALS };
-    return { kind: 'create', path, data, owner: (flags & EPHEMERAL) === 0 ? 0 : session };
-  }
-
-  #delete({ path, version }: Extract<Forwarded, { kind: 'delete' }>): Change {
-    const node = this.#decided.get(path);
-    if (node === undefined || nameOf(path) === '') return { kind: 'refusal', code: NO_NODE };
-    if (version > 0) return { kind: 'refusal', code: BAD_VERSION };
-    return node.children.size > 0 ? { kind: 'refusal', code: NOT_EMPTY } : { kind: 'delete', path };
+  #changeTogether(writes: readonly NodeWrite[], session: number): Change {
+    const tree = this.#decided.copy();
+    const changes: NodeChange[] = [];
+    for (const write of writes) {
+      const change = changeIn(tree, write, session);
+      if (change.kind === 'refusal') return refusalOfSeveral(writes, changes.length, change.code);
+      tree.apply({ zxid: this.#zxid + 1, at: 0, change });
+      changes.push(change);
+    }
+    return { kind: 'several', changes };
   }
 
   #accept(change: Change, origin: Origin | undefined): void {
@@ -208,4 +211,40 @@ export class SimulatedZookeeper {
     if (transaction.change.kind === 'end session') this.#tracker.ended(transaction.change.session);
     this.#servers.agreed(transaction);
   }
+}
+
+type Refusal = Extract<Change, { kind: 'refusal' }>;
+
+/** What a write does to the nodes as they stand. */
+function changeIn(tree: NodeTree, write: NodeWrite, session: number): NodeChange | Refusal {
+  return write.kind === 'create' ? createIn(tree, write, session) : deleteIn(tree, write);
+}
+
+function createIn(
+  tree: NodeTree,
+  { path: given, data, flags }: Extract<NodeWrite, { kind: 'create' }>,
+  session: number,
+): NodeChange | Refusal {
+  const parent = tree.get(parentOf(given));
+  if (parent === undefined) return { kind: 'refusal', code: NO_NODE };
+  const path = (flags & SEQUENTIAL) === 0 ? given : given + String(parent.childrenCreated).padStart(10, '0');
+  if (tree.get(path) !== undefined) return { kind: 'refusal', code: NODE_EXISTS };
+  if (parent.owner !== 0) return { kind: 'refusal', code: NO_CHILDREN_FOR_EPHEMERALS };
+  return { kind: 'create', path, data, owner: (flags & EPHEMERAL) === 0 ? 0 : session };
+}
+
+function deleteIn(
+  tree: NodeTree,
+  { path, version }: Extract<NodeWrite, { kind: 'delete' }>,
+): NodeChange | Refusal {
+  const node = tree.get(path);
+  if (node === undefined || nameOf(path) === '') return { kind: 'refusal', code: NO_NODE };
+  if (version > 0) return { kind: 'refusal', code: BAD_VERSION };
+  return node.children.size > 0 ? { kind: 'refusal', code: NOT_EMPTY } : { kind: 'delete', path };
+}
+
+/** Those before the refused one would have been carried out; those behind it were not looked at. */
+function refusalOfSeveral(writes: readonly NodeWrite[], refused: number, code: number): Change {
+  const codes = writes.map((_, at) => (at < refused ? 0 : at === refused ? code : NOT_LOOKED_AT));
+  return { kind: 'refusal of several', codes };
 }

@@ -58,6 +58,10 @@ export class WireWriter {
     return this.#add(part);
   }
 
+  boolean(value: boolean): this {
+    return this.#add(Buffer.from([value ? 1 : 0]));
+  }
+
   bytes(value: Buffer | undefined): this {
     return value === undefined ? this.int(NOTHING) : this.int(value.length).#add(value);
   }

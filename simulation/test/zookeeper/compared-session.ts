@@ -2,10 +2,14 @@ import { Buffer } from 'node:buffer';
 import type { NodeStat } from '@locks/zookeeper';
 import library, { type Client } from 'node-zookeeper-client';
 
+export type Write =
+  | { readonly kind: 'create'; readonly path: string; readonly flags: number; readonly data: string }
+  | { readonly kind: 'remove'; readonly path: string; readonly version: number };
+
 /** What a test asks of a server: the answer, or the number of the refusal. */
 export type Command =
-  | { readonly kind: 'create'; readonly path: string; readonly flags: number; readonly data: string }
-  | { readonly kind: 'remove'; readonly path: string; readonly version: number }
+  | Write
+  | { readonly kind: 'transaction'; readonly writes: readonly Write[] }
   | { readonly kind: 'children'; readonly path: string }
   | { readonly kind: 'read'; readonly path: string; readonly watches: boolean };
 
@@ -67,7 +71,8 @@ export class ComparedSession {
   ask(command: Command): Promise<void> {
     return new Promise((resolve) => {
       const done = (error: { readonly code: number } | null, answer?: unknown): void => {
-        this.heard.push([command.kind, error === null || error === undefined ? answer : error.code]);
+        // Of a transaction that is refused there are numbers for each part.
+        this.heard.push([command.kind, error?.code ?? answer, ...(error && answer ? [answer] : [])]);
         resolve();
       };
       this.#send(command, done);
@@ -110,6 +115,13 @@ export class ComparedSession {
         return client.create(command.path, Buffer.from(command.data), command.flags, done);
       case 'remove':
         return client.remove(command.path, command.version, done);
+      case 'transaction': {
+        const transaction = client.transaction();
+        for (const write of command.writes)
+          if (write.kind === 'create') transaction.create(write.path, Buffer.from(write.data), write.flags);
+          else transaction.remove(write.path, write.version);
+        return transaction.commit(done);
+      }
       case 'children':
         return client.getChildren(command.path, (error, names, stat) =>
           done(error, error ? undefined : [[...names].toSorted(), this.#names.stat(stat)]),

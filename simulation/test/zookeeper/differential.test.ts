@@ -1,7 +1,7 @@
 import { startZookeeper, waitUntil, type ZooKeeperServer } from '@locks/test-servers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SeededRandom } from '../../src/kernel/seeded-random.ts';
-import { type Command, ComparedSession, ServerNames } from './compared-session.ts';
+import { type Command, ComparedSession, ServerNames, type Write } from './compared-session.ts';
 import { ServedZookeeper } from './served-zookeeper.ts';
 
 /** `LOCKS_STEPS=100000` runs so many commands; `LOCKS_SEED=n` replays a run. */
@@ -89,8 +89,26 @@ function isOfWatch(entry: unknown): boolean {
 const PATHS = ['/a', '/b', '/a/x', '/a/y', '/b/x', '/a/x/deep', '/none/x'] as const;
 
 function randomCommand(random: SeededRandom, made: readonly string[]): Command {
-  const path = made.length > 0 && random.chance(0.6) ? random.pick(made) : random.pick(PATHS);
-  switch (random.between(0, 6)) {
+  const path = pathOf(random, made);
+  switch (random.between(0, 8)) {
+    case 0:
+    case 1:
+      return {
+        kind: 'transaction',
+        writes: Array.from({ length: random.between(1, 3) }, () => randomWrite(random, made)),
+      };
+    case 2:
+      return { kind: 'children', path };
+    case 3:
+    case 4:
+      return { kind: 'read', path, watches: random.chance(0.6) };
+    default:
+      return randomWrite(random, made);
+  }
+}
+
+function randomWrite(random: SeededRandom, made: readonly string[]): Write {
+  switch (random.between(0, 3)) {
     case 0:
     case 1:
       return {
@@ -101,13 +119,13 @@ function randomCommand(random: SeededRandom, made: readonly string[]): Command {
       };
     case 2:
       return { kind: 'create', path: `${random.pick(['/a', '/b'])}/x.`, flags: 3, data: 'x' };
-    case 3:
-      return { kind: 'remove', path, version: random.pick([-1, -1, -1, 0, 1]) };
-    case 4:
-      return { kind: 'children', path };
     default:
-      return { kind: 'read', path, watches: random.chance(0.6) };
+      return { kind: 'remove', path: pathOf(random, made), version: random.pick([-1, -1, -1, 0, 1]) };
   }
+}
+
+function pathOf(random: SeededRandom, made: readonly string[]): string {
+  return made.length > 0 && random.chance(0.6) ? random.pick(made) : random.pick(PATHS);
 }
 
 it('answers, stats, refusals and watches are those of a real server, in their order', {
@@ -154,6 +172,9 @@ it('answers, stats, refusals and watches are those of a real server, in their or
       'create: done',
       'create: -101',
       'create: -110',
+      'transaction: done',
+      'transaction: -101',
+      'transaction: -110',
       'remove: -111',
       'remove: -103',
       'read: -101',

@@ -16,6 +16,7 @@ declare module 'node-zookeeper-client' {
     getSessionTimeout(): number;
     create(path: string, data: Buffer, mode: number, callback: Callback<[string]>): void;
     remove(path: string, version: number, callback: Callback<[]>): void;
+    transaction(): Transaction;
     getChildren(path: string, callback: Callback<[readonly string[], NodeStat]>): void;
     getData(path: string, callback: Callback<[Buffer | undefined, NodeStat]>): void;
     getData(
@@ -23,6 +24,12 @@ declare module 'node-zookeeper-client' {
       watcher: (event: { readonly type: number; readonly path: string }) => void,
       callback: Callback<[Buffer | undefined, NodeStat]>,
     ): void;
+  }
+
+  export interface Transaction {
+    create(path: string, data: Buffer, mode: number): this;
+    remove(path: string, version: number): this;
+    commit(callback: Callback<[readonly unknown[] | undefined]>): void;
   }
 
   const library: {

@@ -206,7 +206,7 @@ function confirm(entry: Entry, sentAt: bigint, { ttlMs }: RenewItem, validForMs 
   // A stale answer moves nothing (docs/spec.md §1.7).
   if (sentAt < entry.confirmedAt) return;
   entry.confirmedAt = sentAt;
-  // A hold that the store keeps for less than the ttl counts from before. One that it keeps for longer is renewed in time anyway.
-  const missingMs = Math.max(0, endOf(0, ttlMs) - endOf(0, validForMs));
+  // A hold that the store keeps for less than the ttl, or for longer, counts from before, or from later: its next renewal is planned so.
+  const missingMs = endOf(0, ttlMs) - endOf(0, validForMs);
   Atomics.store(entry.cells, COUNTED_FROM, sentAt - BigInt(Math.ceil(missingMs * NS_PER_MS)));
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { copiedGrant } from '../backend/copied-grant.ts';
 import type { Grant, LockBackend } from '../backend/types.ts';
 import { LockError, messageOf } from '../errors.ts';
 import { publish } from '../events.ts';
@@ -80,11 +81,10 @@ export class Renewer {
     const now = this.#clock.now();
     const kept = new SharedRenewal(this, id, ttlMs, countedFrom, at - ns(now - countedFrom));
     this.#kept.set(id, kept);
-    const { request, fencingToken } = grant;
     this.post({
       op: 'keep',
       id,
-      grant: { request, countedFrom, validForMs: ttlMs, ...(fencingToken !== undefined && { fencingToken }) },
+      grant: { ...copiedGrant(grant), countedFrom, validForMs: ttlMs },
       ttlMs,
       renewForMs: renewUntil - now,
       cells: kept.cells,
