@@ -18,6 +18,7 @@ it('begins with what the project is, then with the doors of the README', () => {
     'backends/file',
     'once-per-slot',
     'guides/in-your-application',
+    'guides/long-synchronous-work',
     'guides/serverless',
     'leader-election',
     'guides/deadlocks',

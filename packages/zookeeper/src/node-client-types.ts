@@ -23,7 +23,9 @@ export interface NodeStat {
 export interface NodeTransaction {
   /** `acls`: an array; `undefined` is open to everybody. */
   create(path: string, data: Buffer, acls: unknown, mode: number): this;
+  /** Adds the removal of a node, of any version. */
   remove(path: string): this;
+  /** Sends all of it: the server carries out everything, or nothing. */
   commit(callback: Callback<[]>): void;
 }
 
