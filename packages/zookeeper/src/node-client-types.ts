@@ -21,11 +21,11 @@ export interface NodeStat {
 
 /** Requests that the server carries out as one, or not at all. */
 export interface NodeTransaction {
-  /** `acls`: an array; `undefined` is open to everybody. */
+  /** Adds the creation of a node; without `acls`, which is an array, it is open to everybody. */
   create(path: string, data: Buffer, acls: unknown, mode: number): this;
-  /** Adds the removal of a node, of any version. */
+  /** Adds the deletion of a node. */
   remove(path: string): this;
-  /** Sends all of it: the server carries out everything, or nothing. */
+  /** Sends the requests; the error is that of the first one that the server refuses. */
   commit(callback: Callback<[]>): void;
 }
 

@@ -105,6 +105,8 @@ describe.each<readonly [string, boolean, readonly Lost[]]>([
     });
     const attempt = await a.attempt(requestOf(), false, call);
     if (attempt.status !== 'granted') return expect.fail(`it is ${attempt.status}`);
+    // The watch of its own node is set: a read after the forced release would tell of it.
+    await a.renew([{ grant: attempt.grant, ttlMs: 30_000 }], call);
     return {
       network,
       a,
@@ -136,7 +138,7 @@ describe.each<readonly [string, boolean, readonly Lost[]]>([
   async function loseAnswer({ network, a, grant }: Awaited<ReturnType<typeof setUp>>, [, ends]: Lost) {
     network.ends = ends;
     await expect(a.downgrade(grant, call)).rejects.toMatchObject({ code: 'CONNECTION_LOSS' });
-    await expect.poll(() => a.ping(call).catch(() => 'away')).toBeUndefined();
+    await expect.poll(() => a.ping(call).catch(() => 'away'), { timeout: 10_000 }).toBeUndefined();
   }
 
   const LOST = { status: 'lost', reason: 'force-released' } as const;

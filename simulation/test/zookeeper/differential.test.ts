@@ -134,6 +134,7 @@ it('answers, stats, refusals and watches are those of a real server, in their or
   const random = new SeededRandom(SEED);
   const pair = new Pair();
   const counts: Record<string, number> = {};
+  const heardByEnded: unknown[] = [];
   let opened = 0;
   const open = async (): Promise<void> => {
     opened += 1;
@@ -147,6 +148,7 @@ it('answers, stats, refusals and watches are those of a real server, in their or
   for (let step = 0; step < STEPS; step += 1) {
     const name = random.pick([...pair.sessions.keys()]);
     if (random.chance(0.02)) {
+      heardByEnded.push(pair.of(name)[1].heard);
       // Its ephemeral nodes go with it.
       await pair.end(name);
       await open();
@@ -164,7 +166,7 @@ it('answers, stats, refusals and watches are those of a real server, in their or
     if (random.chance(0.1)) await pair.agree();
   }
   await pair.agree();
-  const heard = JSON.stringify([...pair.sessions.values()].map(([, { heard: all }]) => all));
+  const heard = JSON.stringify([heardByEnded, [...pair.sessions.values()].map(([, { heard: all }]) => all)]);
   expect(heard).toContain('"watch"');
   // Without these the steps would show little.
   expect(Object.keys(counts)).toEqual(

@@ -28,7 +28,7 @@ test('a client that was not wrapped is refused with how to wrap it', () => {
   class Redis {
     readonly status = 'ready';
   }
-  expect(refusalOf(new Redis())).toMatch(/object of Redis.*redisBackend\(client\)/);
+  expect(refusalOf(new Redis())).toMatch(/as redisBackend\(client\) returns it, not an object of Redis\.$/);
 });
 
 test('a backend of another version of the interface is refused', () => {
