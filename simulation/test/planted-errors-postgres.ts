@@ -73,6 +73,12 @@ export const inPostgres: readonly PostgresError[] = [
       78,
     ],
   ),
+  ...inFile(MIGRATIONS, [
+    'IF NOT p_steals THEN',
+    'IF true THEN',
+    'a steal takes the lock from those whose turn has just come',
+    190_832_906,
+  ]),
   ...inFile(
     'lease/lease-sql',
     ['AND NOT queued\n', '\n', 'a plain release passes over those who wait', 13],

@@ -230,21 +230,42 @@ describe.concurrent('the queue', () => {
     expect(await aliveUntil()).toEqual(before);
   });
 
-  it('an attempt that was aborted while it waited for a connection is not sent', async () => {
-    const { schema, holderOf } = await sessions();
-    const pool = fixture.pool({ max: 1 });
-    const backend = fixture.backend({ schema, pool });
-    const controller = new AbortController();
-    const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
-    const mode = { kind: 'exclusive' } as const;
-    const request = { resource: 'a', acquisitionId: 'id', mode, ttlMs: 60_000 };
-    await backend.inspect('a', time);
-    const client = await pool.connect();
-    const attempt = backend.attempt(request, true, { ...time, signal: controller.signal });
-    controller.abort();
-    client.release();
-    await expect(attempt).rejects.toThrow();
-    expect(await holderOf('a')).toBeUndefined();
+  it.each(['one lock', 'a set'])(
+    'an attempt at %s that was aborted while it waited for a connection is not sent',
+    async (what) => {
+      const { schema, holderOf } = await sessions();
+      const pool = fixture.pool({ max: 1 });
+      const backend = fixture.backend({ schema, pool });
+      const controller = new AbortController();
+      const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+      const mode = { kind: 'exclusive' } as const;
+      const request = { resource: 'a', acquisitionId: 'id', mode, ttlMs: 60_000 };
+      await backend.inspect('a', time);
+      const client = await pool.connect();
+      const givenUp = { ...time, signal: controller.signal };
+      const attempt =
+        what === 'a set'
+          ? backend.attemptMany?.([request, { ...request, resource: 'b' }], givenUp)
+          : backend.attempt(request, true, givenUp);
+      controller.abort();
+      client.release();
+      await expect(attempt).rejects.toThrow();
+      expect(await holderOf('a')).toBeUndefined();
+    },
+  );
+
+  it('a steal takes nothing from those whose turn has just come: they wait on', async () => {
+    const { schema, one, listen, holderOf } = await sessions();
+    await listen('w');
+    await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+    await call(one, schema, 'acquire', acquireValues('a', 'waiting', 'w'));
+    await one.query(`UPDATE ${schema}.locks SET expires_at = clock_timestamp()`);
+    const steal = [...acquireValues('a', 'stealing', 's').slice(0, -3), true, false, -1];
+    expect(await call(one, schema, 'acquire', steal)).toMatch(/^g /);
+    const queue = await one.query(`SELECT id FROM ${schema}.waiters`);
+    expect([await holderOf('a'), queue.rows]).toEqual([{ id: 'stealing' }, [{ id: 'waiting' }]]);
+    await call(one, schema, 'release', [Buffer.from('a'), 'stealing', 's']);
+    expect(await holderOf('a')).toEqual({ id: 'waiting' });
   });
 
   it('a stolen share is reported as taken over, also when a share stole it', async () => {

@@ -13,6 +13,7 @@ const SETTINGS = {
 } as const;
 const WORK = 'INSERT INTO application.work VALUES (1)';
 const FAILS = 'SELECT 1 / 0';
+const NOTICED_AFTER_MS = 3_000;
 
 /** The part of a process that uses its pool for other things than locks, and uses it badly. */
 export class SharingApplication {
@@ -57,6 +58,9 @@ export class SharingApplication {
           if (isAnswered && unanswered === 0) giveBack();
         });
       if (!isAnswered) giveBack();
+      // Without an answer the connection is found broken at some time.
+      else
+        this.#process.setTimeout(() => unanswered > 0 && giveBack(new Error('no answer')), NOTICED_AFTER_MS);
       this.#process.setTimeout(() => void client.query({ text: last }, ignore), ms);
     });
   }
@@ -76,13 +80,16 @@ export class SharingApplication {
     this.#use((_, giveBack) => void this.#process.setTimeout(giveBack, ms));
   }
 
-  #use(work: (client: LentPgClient, giveBack: () => void) => void): void {
+  #use(work: (client: LentPgClient, giveBack: (error?: Error) => void) => void): void {
     this.#pool.connect((_, client) => {
       if (client === undefined) return;
       client.on('error', ignore);
-      work(client, () => {
+      let isLent = true;
+      work(client, (error) => {
+        if (!isLent) return;
+        isLent = false;
         client.removeListener('error', ignore);
-        client.release();
+        client.release(error);
       });
     });
   }

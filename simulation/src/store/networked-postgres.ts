@@ -168,8 +168,10 @@ export class NetworkedPostgres implements SimulatedStore {
       : view;
     const holds = held.filter(({ until = Infinity }) => now < until);
     const waited = before.waiters.filter(({ client }) => this.#isTold(client));
-    // A renewal serves nobody: whoever waits for what has ended is served by the next check.
-    const isServing = statements.every(({ text }) => !text.includes('.renew('));
+    // A renewal serves nobody: whoever waits for what has ended is served by the next check. What is committed now was decided when its
+    // statement came; those who have waited for its rows go on behind it.
+    const isLate = statements.some((statement) => 'now' in statement);
+    const isServing = !isLate && statements.every(({ text }) => !text.includes('.renew('));
     const asks = (client: string): boolean => statements.some(({ values }) => values.includes(client));
     check.stepTaken(holds, waiters, waited, (client) => isServing && (asks(client) || this.#isTold(client)));
   }

@@ -97,7 +97,7 @@ export class PostgresLeaseBackend<Reach extends 'network' | 'process'>
   async attemptMany(requests: readonly AcquireRequest[], call: Call): Promise<readonly Grant[] | undefined> {
     const names = requests.map(({ resource }) => nameBytes(resource));
     const values = [names, ...acquireColumns(requests), this.#waiters.client];
-    const { rows, sentAt } = await this.#statements.run(
+    const { rows, sentAt } = await this.#statements.runWanted(
       this.#sql.acquireMany,
       values,
       call,

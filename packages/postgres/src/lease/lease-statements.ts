@@ -1,10 +1,12 @@
 import { type Call, PRIORITIES, type Priority } from '@locks/core/backend';
 import type { Value } from '../driver/postgres-driver.ts';
-import type {
-  FreeConnection,
-  OutgoingStatement,
-  PostgresStatements,
-  StatementResult,
+import {
+  type FreeConnection,
+  NoConnectionError,
+  type OutgoingStatement,
+  type PostgresStatements,
+  rejectLate,
+  type StatementResult,
 } from '../driver/postgres-statements.ts';
 import { codeOf } from '../driver/server-error.ts';
 import { type LeaseSql, leaseSql } from './lease-sql.ts';
@@ -43,6 +45,23 @@ export class LeaseStatements {
   ): Promise<StatementResult> {
     if (!this.#schemaFound) await this.#findSchema();
     return await this.#watched(this.#statements.run(text, values, call, priority));
+  }
+
+  /** Runs one statement, unless its caller has given up when a connection is free: it could arrive after its own abandon. */
+  async runWanted(
+    text: string,
+    values: readonly Value[],
+    call: Call,
+    priority: Priority,
+  ): Promise<StatementResult> {
+    const connection = await this.connection(priority);
+    const sentAt = call.now();
+    const leftMs = call.deadline - sentAt;
+    const isGivenUp = call.signal?.aborted === true;
+    if (!isGivenUp && leftMs > 0) return await this.send(connection, { text, values, sentAt, leftMs });
+    connection.giveBack();
+    if (isGivenUp) throw new NoConnectionError();
+    return await new Promise((_, reject) => rejectLate(reject));
   }
 
   /** Resolves when a connection is free for {@link send}. */

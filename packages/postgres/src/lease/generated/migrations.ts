@@ -192,21 +192,24 @@ BEGIN
         AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
-    v_served := v_served || @schema@.serve(p_name, p_client, NULL);
+    IF NOT p_steals THEN
+      v_served := v_served || @schema@.serve(p_name, p_client, NULL);
+    END IF;
     SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
   END LOOP;
-  IF v_lock.id = p_id THEN
+  IF v_lock.id = p_id AND v_lock.expires_at > pg_catalog.clock_timestamp() THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
   END IF;
   SELECT shares.token, shares.expires_at INTO v_share
-    FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id;
+    FROM @schema@.shares
+    WHERE shares.name = p_name AND shares.id = p_id AND shares.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
   IF p_steals THEN
-    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
+    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client);
   END IF;
   SELECT waiters.ticket INTO v_token FROM @schema@.waiters
     WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;
@@ -304,7 +307,7 @@ CREATE FUNCTION @schema@.living_mode(p_lock @schema@.locks) RETURNS pg_catalog.t
   ) modes ORDER BY rank LIMIT 1;
 $$;
 CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_lock @schema@.locks;
   v_waiter record;
@@ -317,7 +320,8 @@ BEGIN
       ON clients.client = waiters.client AND clients.alive_until > pg_catalog.clock_timestamp()
     WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
-    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0) || p_served;
+    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0)
+      || @schema@.serve(p_name, p_client, NULL);
   END IF;
   DELETE FROM @schema@.shares WHERE shares.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
@@ -327,10 +331,10 @@ BEGIN
     permits = p_permits, stolen = v_token
     WHERE locks.name = p_name;
   IF p_kind = 0 THEN
-    RETURN 'g ' || v_token || p_served;
+    RETURN 'g ' || v_token;
   END IF;
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
-  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client, NULL);
+  RETURN 'g ' || v_token || @schema@.serve(p_name, p_client, NULL);
 END $$;
 CREATE FUNCTION @schema@.acquire_many(p_names pg_catalog.bytea[], p_ids pg_catalog.text[], p_kinds smallint[], p_weights integer[],
     p_permits integer[], p_ttls double precision[], p_labels pg_catalog.text[], p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql

@@ -52,23 +52,27 @@ BEGIN
         AND NOT EXISTS (SELECT 1 FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id) THEN
       RETURN 'g ' || @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label) || v_served;
     END IF;
-    v_served := v_served || @schema@.serve(p_name, p_client, NULL);
+    -- A steal would take the lock at once from those that are served, who then wait no more.
+    IF NOT p_steals THEN
+      v_served := v_served || @schema@.serve(p_name, p_client, NULL);
+    END IF;
     SELECT * INTO v_lock FROM @schema@.locks WHERE locks.name = p_name;
     EXIT WHEN FOUND;
     v_moment := pg_catalog.clock_timestamp();
   END LOOP;
 
-  -- From here on somebody holds the resource, or waits for more permits than are free.
-  IF v_lock.id = p_id THEN
+  -- From here on somebody holds the resource, or waits for more permits than are free; before a steal, whatever was there.
+  IF v_lock.id = p_id AND v_lock.expires_at > pg_catalog.clock_timestamp() THEN
     RETURN 'h ' || v_lock.token || ' ' || @schema@.ms_until(v_lock.expires_at) || v_served;
   END IF;
   SELECT shares.token, shares.expires_at INTO v_share
-    FROM @schema@.shares WHERE shares.name = p_name AND shares.id = p_id;
+    FROM @schema@.shares
+    WHERE shares.name = p_name AND shares.id = p_id AND shares.expires_at > pg_catalog.clock_timestamp();
   IF FOUND THEN
     RETURN 'h ' || v_share.token || ' ' || @schema@.ms_until(v_share.expires_at) || v_served;
   END IF;
   IF p_steals THEN
-    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client, v_served);
+    RETURN @schema@.steal(p_name, p_id, p_kind, p_weight, p_permits, p_ttl_ms, p_label, p_client);
   END IF;
   SELECT waiters.ticket INTO v_token FROM @schema@.waiters
     WHERE waiters.client = p_client AND waiters.id = p_id AND waiters.name = p_name;

@@ -76,7 +76,7 @@ $$;
 
 -- Ends every hold of a locked resource and grants it to p_id, ahead of the queue.
 CREATE FUNCTION @schema@.steal(p_name pg_catalog.bytea, p_id pg_catalog.text, p_kind smallint, p_weight integer, p_permits integer,
-    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text, p_served pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
+    p_ttl_ms double precision, p_label pg_catalog.text, p_client pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS $$
 DECLARE
   v_lock @schema@.locks;
   v_waiter record;
@@ -89,7 +89,8 @@ BEGIN
       ON clients.client = waiters.client AND clients.alive_until > pg_catalog.clock_timestamp()
     WHERE waiters.name = p_name ORDER BY waiters.ticket LIMIT 1;
   IF FOUND AND v_lock.permits IS DISTINCT FROM p_permits THEN
-    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0 /* no permits */) || p_served;
+    RETURN 'c ' || v_waiter.kind || ' ' || v_waiter.weight || ' ' || coalesce(v_lock.permits, 0 /* no permits */)
+      || @schema@.serve(p_name, p_client, NULL);
   END IF;
   DELETE FROM @schema@.shares WHERE shares.name = p_name;
   v_token := pg_catalog.nextval('@schema@.numbers'::pg_catalog.regclass);
@@ -99,8 +100,8 @@ BEGIN
     permits = p_permits, stolen = v_token
     WHERE locks.name = p_name;
   IF p_kind = 0 /* exclusive */ THEN
-    RETURN 'g ' || v_token || p_served;
+    RETURN 'g ' || v_token;
   END IF;
   v_token := @schema@.add_share(p_name, p_id, p_kind, p_weight, p_ttl_ms, p_label);
-  RETURN 'g ' || v_token || p_served || @schema@.serve(p_name, p_client, NULL);
+  RETURN 'g ' || v_token || @schema@.serve(p_name, p_client, NULL);
 END $$;
