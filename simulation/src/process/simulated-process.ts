@@ -156,7 +156,7 @@ export class SimulatedProcess {
   /** Stands still for so long: no timer fires and no message is read. Its clocks go on. */
   pause(ms: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.world.now + ms);
-    if (this.#resumes || this.#crashed) return;
+    if (this.#standsStill || this.#crashed) return;
     this.onPause();
     this.#stopUntil(this.#pausedUntil);
   }
@@ -350,15 +350,19 @@ export class SimulatedProcess {
       ...held.filter(({ kind }) => kind === first),
       ...held.filter(({ kind }) => kind !== first),
     ];
-    for (const { event, run } of inOrder) {
+    for (const each of inOrder) {
       world.schedule(world.now, () => {
-        if (!event.isCancelled && !this.#crashed) run();
+        if (each.event.isCancelled || this.#crashed) return;
+        // Another pause has begun in the moment in which this one ended.
+        if (this.#standsStill) this.#held.push(each);
+        else each.run();
       });
     }
     world.schedule(world.now, () => this.#wentOn());
   }
 
   #wentOn(): void {
+    if (this.#standsStill) return;
     this.#resumes = false;
     this.stalledUntil = this.world.now;
     if (this.#held.length === 0) return;
