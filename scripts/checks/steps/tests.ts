@@ -47,13 +47,16 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'doctor/postgres',
     'doctor/zookeeper',
   ],
-  etcd: ['many-waiters'],
-  mysql: ['connections-in-use', 'long-queue'],
-  postgres: ['advisory-load', 'lease-load'],
+  etcd: ['many-waiters', 'renewal-thread'],
+  file: ['renewal-thread'],
+  mysql: ['connections-in-use', 'long-queue', 'renewal-thread'],
+  postgres: ['advisory-load', 'lease-load', 'renewal-thread'],
   'redis-glide': ['cluster'],
-  'redis-node': ['topologies'],
+  'redis-ioredis': ['renewal-thread'],
+  'redis-node': ['topologies', 'renewal-thread'],
   simulation: ['simulation', 'planted-errors', 'traces'],
   site: ['reference'],
+  sqlite: ['renewal-thread'],
 };
 
 /** Test files that judge a store by how fast it answers, under faults: nothing runs beside them. */
