@@ -124,7 +124,7 @@ export class OperationChecks {
         this.#plan.during === 'nothing' &&
         isRenewedInTime(this.#plan, this.#roundTripMs)
       )
-        this.#violated('§20.1', `lost ${name} (${reason}), and its thread could renew it`);
+        this.#violated('§20.3', `lost ${name} (${reason}), and its thread could renew it`);
       // Whoever stood still for longer than the lease finds that others hold.
       const stood = this.#stoodSince(this.#by.startedAt);
       if (stood && clock.monotonic() >= until - EARLY_MS) return;

@@ -181,7 +181,7 @@ export class LeaseKeeper implements LeaseOwner {
         call,
       );
       for (const [index, [at, entry, item]] of sent.entries()) {
-        const status = renewalStatusOf(given, index);
+        const status = forTheTtl(renewalStatusOf(given, index), item.ttlMs);
         answer[at] = status;
         if (status.status === 'held') confirm(entry, sentAt, item, status.validForMs);
       }
@@ -206,7 +206,13 @@ function confirm(entry: Entry, sentAt: bigint, { ttlMs }: RenewItem, validForMs 
   // A stale answer moves nothing (docs/spec.md §1.7).
   if (sentAt < entry.confirmedAt) return;
   entry.confirmedAt = sentAt;
-  // A hold that the store keeps for less than the ttl, or for longer, counts from before, or from later: its next renewal is planned so.
-  const missingMs = endOf(0, ttlMs) - endOf(0, validForMs);
+  // A hold that the store keeps for less than the ttl counts from before.
+  const missingMs = Math.max(0, endOf(0, ttlMs) - endOf(0, validForMs));
   Atomics.store(entry.cells, COUNTED_FROM, sentAt - BigInt(Math.ceil(missingMs * NS_PER_MS)));
+}
+
+/** A hold that the store keeps for longer than its ttl is renewed by its ttl all the same: the memory has no other end. */
+function forTheTtl(status: RenewalStatus, ttlMs: number): RenewalStatus {
+  const isLonger = status.status === 'held' && (status.validForMs ?? ttlMs) > ttlMs;
+  return isLonger ? { status: 'held' } : status;
 }

@@ -177,6 +177,14 @@ describe('a lease that the thread renews', () => {
     await lease.release();
   });
 
+  it('is renewed by its ttl, also where the store keeps it for longer', async () => {
+    const lease = await open('?keptMs=60000').lock('a').acquire();
+    await delay(100);
+    block(1_800);
+    expect(lease.validForMs).toBeGreaterThan(0);
+    expect(lease.validForMs).toBeLessThan(600);
+  });
+
   it('is renewed for no longer than maxBlockedMs after the last heartbeat', async () => {
     const locks = open('', backendOf(), { ttlMs: 900, maxBlockedMs: 1_500 });
     const lease = await locks.lock('a').acquire();

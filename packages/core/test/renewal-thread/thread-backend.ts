@@ -18,6 +18,7 @@ export default () =>
       if (query.has('unknown'))
         return items.map(() => ({ status: 'unknown', error: new Error('no answer') }));
       if (query.has('lost')) return items.map(() => ({ status: 'lost', reason: 'taken-over' }));
-      return held(items);
+      const keptMs = Number(query.get('keptMs'));
+      return keptMs > 0 ? items.map(() => ({ status: 'held', validForMs: keptMs })) : held(items);
     },
   });
