@@ -88,7 +88,7 @@ describe.concurrent('what happens to the server and its sessions', { timeout: 60
   it('idle_session_timeout and statement_timeout of the server end neither a lease nor a wait', async () => {
     await using lab = new AdvisoryLab();
     const name = freshName();
-    const server = await lab.server({ idle_session_timeout: '200ms', statement_timeout: '200ms' });
+    const server = await lab.server({ idle_session_timeout: '500ms', statement_timeout: '500ms' });
     const [holder, waiter] = [lab.locks(server), lab.locks(server)];
     const lease = await holder.lock(name).acquire();
     const entered = waiter.lock(name).acquire({ waitMs: 20_000 });
@@ -96,7 +96,7 @@ describe.concurrent('what happens to the server and its sessions', { timeout: 60
     const position = `SELECT pid, waitstart FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
     const before = await server.query(position);
     expect(before).toHaveLength(1);
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
     lease.assertValid();
     expect(await server.query(position)).toEqual(before);
     await lease.release();

@@ -30,7 +30,6 @@ export const plantedInTraces: Readonly<Record<string, { readonly rule: TraceRule
     'rules: children of one scope enter beside each other': { rule: 'entries', seed: 27 },
     'quorum: half of the stores is a majority': { rule: 'exclusion', seed: 2 },
     'quorum: a renewal takes a store from who holds there': { rule: 'loss-explained', seed: 629 },
-    'quorum: an attempt is repeated with the id of one that was abandoned': { rule: 'exclusion', seed: 16 },
     'rules: a turn has the token of a later lease': { rule: 'token-own', seed: 22 },
     'mysql: an answer is given from memory': { rule: 'loss-explained', seed: 4 },
     'mysql: a renewal that wrote nothing is confirmed': { rule: 'loss-explained', seed: 9 },
@@ -49,7 +48,7 @@ export const plantedInTraces: Readonly<Record<string, { readonly rule: TraceRule
     },
     'etcd: a release that is answered twice gives its lease to two locks': {
       rule: 'loss-explained',
-      seed: 1160,
+      seed: 4509,
     },
     'rules: a process goes on with what it has transferred': { rule: 'belief-ended', seed: 2 },
     'record: a lease is adopted from whoever holds the lock': { rule: 'loss-explained', seed: 2 },
