@@ -65,6 +65,7 @@ function verdictsOf({ strikes = [], more = {}, ...given }: Given) {
     waits: [],
     stalls: new Map(),
     crashes: new Map(),
+    deadWaits: [],
     lossReasons: new Map(),
   };
   const record = { ...empty, ...given };
@@ -102,6 +103,13 @@ describe('the lock of a dead holder', () => {
   it('is refused to somebody whose network was broken: that shows nothing', () => {
     const given = { ...next(5_000), strikes: [strike('cut', 'worker 2', 1_200, 2_000)] };
     expect(verdictsOf(given)['crash']).toMatchObject({ tested: 0, verdict: 'not tested' });
+  });
+  it.each([
+    [400, 'not tested'],
+    [600, 'broken'],
+  ])('may go to a waiter of the same worker first, which asked at %i: %s', (askedAt, verdict) => {
+    const deadWaits = [{ worker: 'worker 1', resource: dead.resource, askedAt }];
+    expect(verdictsOf({ ...next(5_000), deadWaits })['crash']).toMatchObject({ verdict });
   });
   it('is refused until the wait ends', () => {
     const waits = [wait('brief-1', 'worker 2', [500, 8_000], { outcome: 'refused' })];

@@ -53,6 +53,12 @@ function refusalAfter(
   );
   const [first] = waiting.sort((a, b) => a.endedAt - b.endedAt);
   if (first === undefined || first.outcome === 'failed') return undefined;
+  // A waiter of the same worker may come first, which counts for the idle gap of the store (docs/spec.md §7.7).
+  const isBehindTheDead = record.deadWaits.some(
+    ({ worker, resource, askedAt }) =>
+      worker === dead.worker && resource === dead.resource && askedAt < first.askedAt,
+  );
+  if (isBehindTheDead) return undefined;
   // Before the one that is asked here, others may have held the lock.
   const freeAt = record.holds.find(({ resource, from }) => resource === dead.resource && from > diedAt)?.from;
   const refusedUntil = Math.min(freeAt ?? first.endedAt, first.endedAt);

@@ -23,6 +23,13 @@ export interface ObservedHold extends Span {
   readonly end: 'released' | 'lost' | 'crashed' | 'open';
 }
 
+/** An acquire that its worker was killed in: it may wait on in the store, until that takes its client for dead. */
+export interface DeadWait {
+  readonly worker: string;
+  readonly resource: string;
+  readonly askedAt: number;
+}
+
 /** What the workers of a run have written down. */
 export interface RunRecord {
   readonly verdict: HistoryVerdict;
@@ -31,6 +38,8 @@ export interface RunRecord {
   readonly waits: readonly WaitFact[];
   readonly stalls: ReadonlyMap<string, readonly Span[]>;
   readonly crashes: ReadonlyMap<string, number>;
+  /** The acquires that workers were killed in. */
+  readonly deadWaits: readonly DeadWait[];
   /** Why holds were lost, by resource and acquisition id. */
   readonly lossReasons: ReadonlyMap<string, string>;
 }
@@ -46,7 +55,7 @@ export function readRun(folder: string, isFenced: boolean): RunRecord {
 
 type OpenHold = { -readonly [K in keyof ObservedHold]: ObservedHold[K] };
 
-function holdsOf(events: readonly HistoryEvent[]): Pick<RunRecord, 'holds' | 'crashes'> {
+function holdsOf(events: readonly HistoryEvent[]): Pick<RunRecord, 'holds' | 'crashes' | 'deadWaits'> {
   const asked = new Map<string, HistoryEvent>();
   const holds = new Map<string, OpenHold>();
   const crashes = new Map<string, number>();
@@ -64,9 +73,13 @@ function holdsOf(events: readonly HistoryEvent[]): Pick<RunRecord, 'holds' | 'cr
         ...{ hasToken: event.token !== undefined, until: Number.POSITIVE_INFINITY, end: 'open' },
       });
     }
+    if (operation === 'acquire' && type !== 'invoke') asked.delete(`${worker} ${id}`);
   }
   for (const hold of holds.values()) endAt(hold, crashes.get(hold.worker), 'crashed');
-  return { holds: [...holds.values()].sort((a, b) => a.from - b.from), crashes };
+  const deadWaits = [...asked.values()].flatMap(({ process: worker, resource = '', time: askedAt }) =>
+    crashes.has(worker) ? [{ worker, resource, askedAt }] : [],
+  );
+  return { holds: [...holds.values()].sort((a, b) => a.from - b.from), crashes, deadWaits };
 }
 
 /** Ends a hold, unless it had ended before. A loss is noted before the outcome of the release that tells of it. */
