@@ -12,6 +12,14 @@ export async function failure(work: Promise<unknown>): Promise<LockError> {
   return error;
 }
 
+/** The same, and when it failed. */
+export async function timedFailure(
+  work: Promise<unknown>,
+): Promise<{ readonly code: LockError['code']; readonly at: number }> {
+  const { code } = await failure(work);
+  return { code, at: performance.now() };
+}
+
 /** Resolves when the lease's signal aborts: why, and when. */
 export function lossOf(
   lease: Pick<Lease, 'signal'>,
