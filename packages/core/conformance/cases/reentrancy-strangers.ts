@@ -106,7 +106,8 @@ export const reentrancyStrangerCases: readonly ConformanceCase[] = [
     async run(context) {
       const [one, two] = [
         await context.client({ reentrant: true, waitMs: 10 * context.timing.slackMs }),
-        await context.client({ reentrant: true }),
+        // Else a wait that lasts for long ends as a deadlock (docs/spec.md §5.10).
+        await context.client({ reentrant: true, deadlockAfterMs: Number.POSITIVE_INFINITY }),
       ];
       const name = context.name();
       await one.locks.lock(name).run(async (lease) => {
