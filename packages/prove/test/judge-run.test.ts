@@ -123,14 +123,14 @@ describe('the order', () => {
   });
 
   it('is kept', () => {
-    const given = queue(['worker 1', 0, 1_000], ['worker 2', 400, 1_100], ['worker 3', 800, 1_200]);
+    const given = queue(['worker 1', 0, 1_000], ['worker 2', 500, 1_100], ['worker 3', 950, 1_200]);
     expect(verdictsOf(given)['order']).toMatchObject({ tested: 2, verdict: 'kept' });
   });
   it('is broken by one who came later', () => {
-    const { order } = verdictsOf(queue(['worker 1', 0, 1_000], ['worker 2', 400, 900]));
+    const { order } = verdictsOf(queue(['worker 1', 0, 1_000], ['worker 2', 500, 900]));
     expect(order).toMatchObject({
       verdict: 'broken',
-      breaches: ['worker 2 was served before worker 1, which had asked 400 ms earlier.'],
+      breaches: ['worker 2 was served before worker 1, which had asked 500 ms earlier.'],
     });
   });
   it('is not known of two who came at nearly the same time', () => {
@@ -140,11 +140,11 @@ describe('the order', () => {
   });
   it('is excused for a waiter that stood still', () => {
     const stalls = new Map([['worker 1', [{ from: 200, until: 900 }]]]);
-    const given = { ...queue(['worker 1', 0, 1_000], ['worker 2', 400, 900]), stalls };
+    const given = { ...queue(['worker 1', 0, 1_000], ['worker 2', 500, 900]), stalls };
     expect(verdictsOf(given)['order']).toMatchObject({ tested: 0 });
   });
   it('is not known while the store answers that slowly, nor of the first calls of a worker', () => {
-    const given = queue(['worker 1', 0, 1_000], ['worker 2', 400, 900]);
+    const given = queue(['worker 1', 0, 1_000], ['worker 2', 500, 900]);
     const slow = [wait('hurried', 'worker 3', [0, 450], { waitMs: 50, outcome: 'refused' })];
     expect(verdictsOf({ ...given, waits: slow })['order']).toMatchObject({ tested: 0 });
     const first = [wait('queue', 'worker 1', [0, 1_000])];

@@ -3,8 +3,8 @@ import type { Disturbances } from './disturbances.ts';
 import type { Findings, JudgedRun } from './findings.ts';
 import type { ObservedHold, RunRecord } from './run-record.ts';
 
-/** The least time by which one asked before another for certain: its call had to reach the store. */
-const LEAST_APART_MS = 250;
+/** The least time by which one asked before another for certain: its call had to reach the store, and in a file to win a race for it. */
+const LEAST_APART_MS = 400;
 /** The first calls of a worker meet a client that has just started. */
 const WARM_UP_MS = 2_000;
 const MOST_BEFORE = 64;
