@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createLocks, isLockError, type Lock, type LockError, type LockManager } from '@locks/core';
+import { createLocks, type Lock, type LockError, type LockManager } from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
 import { memoryBackend, MemoryStore } from '../src/index.ts';
+import { barrierOf, member } from './circle.ts';
 
 /** How long a wait lasts before circles are looked for, in milliseconds. */
 const PERIOD = 200;
@@ -47,31 +48,6 @@ function processOn(store: MemoryStore, options: { deadlockAfterMs?: number; labe
   const locks = createLocks(counted, { waitMs: 60_000, deadlockAfterMs: PERIOD, ...options }) as LockManager;
   onTestFinished(() => locks.close());
   return { locks, writes, reads };
-}
-
-/** Holds `first`, and waits for `second` once all others hold theirs. Gives what became of that. */
-function member(first: Lock, second: Lock, barrier: () => Promise<void>): Promise<'entered' | LockError> {
-  return first.run(async () => {
-    await barrier();
-    return await second
-      .run(() => 'entered' as const)
-      .catch((error: unknown) => {
-        if (isLockError(error)) return error;
-        throw error;
-      });
-  });
-}
-
-/** Resolves for all when as many have come. */
-function barrierOf(count: number): () => Promise<void> {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => (open = resolve));
-  let here = 0;
-  return () => {
-    here += 1;
-    if (here === count) open();
-    return opened;
-  };
 }
 
 /** Fails unless one of the outcomes is a deadlock, and all others entered. */
@@ -209,8 +185,8 @@ describe('a circle over managers of their own', () => {
     const barrier = barrierOf(2);
     const wait = { waitMs: 5 * PERIOD };
     const outcomes = await Promise.all([
-      member(a.locks.lock('p'), a.locks.lock('q', wait), barrier),
-      member(b.locks.lock('q'), b.locks.lock('p', wait), barrier),
+      member(a.locks.lock('p'), a.locks.lock('q', wait), barrier, 'LOCK_TIMEOUT'),
+      member(b.locks.lock('q'), b.locks.lock('p', wait), barrier, 'LOCK_TIMEOUT'),
     ]);
     expect(outcomes).toContainEqual(expect.objectContaining({ code: 'LOCK_TIMEOUT' }));
     expect(outcomes).not.toContainEqual(expect.objectContaining({ code: 'LOCK_DEADLOCK' }));

@@ -8,6 +8,7 @@ import {
   type LockOptions,
 } from '@locks/core';
 import { memoryBackend } from '../src/index.ts';
+import { barrierOf, member } from './circle.ts';
 
 /** Fails a test whose wait would have been refused; a wait that goes on never takes as long. */
 const LONG = { waitMs: 60_000 };
@@ -17,31 +18,6 @@ function locksOf(options: LockOptions): LockManager {
   const locks = createLocks(memoryBackend(), options);
   onTestFinished(() => locks.close());
   return locks;
-}
-
-/** Holds `first`, and waits for `second` once all others hold theirs. Gives what became of that. */
-function member(first: Lock, second: Lock, barrier: () => Promise<void>): Promise<'entered' | LockError> {
-  return first.run(async () => {
-    await barrier();
-    return await second
-      .run(() => 'entered' as const)
-      .catch((error: unknown) => {
-        if (isLockError(error, 'LOCK_DEADLOCK')) return error;
-        throw error;
-      });
-  });
-}
-
-/** Resolves for all when as many have come. */
-function barrierOf(count: number): () => Promise<void> {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => (open = resolve));
-  let here = 0;
-  return () => {
-    here += 1;
-    if (here === count) open();
-    return opened;
-  };
 }
 
 /** A circle of `count` members: each waits for what the next one holds. */
