@@ -8,6 +8,7 @@ import { growthSuite } from './suites/growth.ts';
 import { kindsSuite } from './suites/kinds.ts';
 import { recordsSuite } from './suites/records.ts';
 import { redisSuite } from './suites/redis.ts';
+import { renewalThreadSuite } from './suites/renewal-thread.ts';
 import { sizingSuite } from './suites/sizing.ts';
 import { runStoreSuite, suiteOf } from './suites/stores.ts';
 import { telemetrySuite } from './suites/telemetry.ts';
@@ -31,6 +32,7 @@ const suites: Readonly<Record<string, (args: readonly string[]) => Promise<numbe
   sizing: sizingSuite,
   languages: languagesSuite,
   telemetry: telemetrySuite,
+  'renewal-thread': renewalThreadSuite,
   cluster: clusterSuite,
   crowds: crowdsSuite,
   all: allSuite,
