@@ -1,6 +1,9 @@
 // `simulate [options]`: runs schedules in virtual time, and shows those that break a promise.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { FileSchedule } from './files/file-schedule.ts';
+import { FileWorkers } from './files/file-workers.ts';
+import { runFileSchedules } from './files/run-file-schedules.ts';
 import { LockCode } from './process/lock-code.ts';
 import type { SourceChange } from './process/source-change.ts';
 import { addTo } from './simulation-figures.ts';
@@ -8,11 +11,14 @@ import { explain, type FoundViolation, runSchedules, type SimulationReport } fro
 import { Simulation } from './simulation.ts';
 import { timelineOf } from './timeline.ts';
 import { drawPlan } from './workload/draw-plan.ts';
-import { BACKEND_KINDS, type BackendKind, type PlanVariant } from './workload/plan.ts';
+import { BACKEND_KINDS, type PlanVariant } from './workload/plan.ts';
 
-const USAGE = `usage: simulate [--backend ${BACKEND_KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--add FILE] [--plant FILE] [--variant transfer|thread]
-       simulate [--backend ${BACKEND_KINDS.join('|')}] --replay SEED [--plant FILE] [--variant transfer|thread]
-  --backend    what the simulated processes lock with (default: rules)
+const KINDS = [...BACKEND_KINDS, 'file'] as const;
+type Kind = (typeof KINDS)[number];
+
+const USAGE = `usage: simulate [--backend ${KINDS.join('|')}] [--schedules N] [--seconds S] [--seed S] [--json FILE] [--add FILE] [--plant FILE] [--variant transfer|thread]
+       simulate [--backend ${KINDS.join('|')}] --replay SEED [--plant FILE] [--variant transfer|thread]
+  --backend    what the simulated processes lock with (default: rules); file: the calls of the file system in @locks/file
   --schedules  how many runs, each with the next seed (default: 1000)
   --seconds    begin no run after this time
   --seed       of the first run, from 0 to 4294967295 (default: drawn, and printed)
@@ -44,8 +50,10 @@ async function main(given: Arguments): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const backend = BACKEND_KINDS.find((one) => one === kind);
-  if (backend === undefined) throw new WrongUsage(`--backend must be one of ${BACKEND_KINDS.join(', ')}`);
+  const backend = KINDS.find((one) => one === kind);
+  if (backend === undefined) throw new WrongUsage(`--backend must be one of ${KINDS.join(', ')}`);
+  if (backend === 'file' && given.variant !== undefined)
+    throw new WrongUsage('--backend file has no variants');
   const changes = given.plant === undefined ? [] : [readChange(given.plant)];
   if (replay !== undefined)
     return replayed(backend, wholeNumber('--replay', replay, 0), changes, variantOf(given.variant));
@@ -53,21 +61,18 @@ async function main(given: Arguments): Promise<number> {
 }
 
 async function simulated(
-  backend: BackendKind,
+  backend: Kind,
   { seed, schedules, seconds, json, add, variant }: Arguments,
   changes: readonly SourceChange[],
 ): Promise<number> {
   const first = seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('--seed', seed, 0);
   const many = wholeNumber('--schedules', schedules ?? (seconds === undefined ? '1000' : '1000000000'), 1);
   const limit = seconds === undefined ? {} : { seconds: wholeNumber('--seconds', seconds, 1) };
-  const report = await runSchedules({
-    backend,
-    seed: first,
-    schedules: many,
-    planted: changes,
-    variant: variantOf(variant),
-    ...limit,
-  });
+  const asked = { seed: first, schedules: many, planted: changes, ...limit };
+  const report =
+    backend === 'file'
+      ? await runFileSchedules(asked)
+      : await runSchedules({ ...asked, backend, variant: variantOf(variant) });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
   if (add !== undefined) addTo(add, report);
   for (const violation of report.violations) show(backend, violation, variantOf(variant));
@@ -91,11 +96,12 @@ function summarize({ backend, seed, schedules, seconds, steps, faults, ...report
 }
 
 async function replayed(
-  backend: BackendKind,
+  backend: Kind,
   seed: number,
   changes: readonly SourceChange[],
   variant: PlanVariant | undefined,
 ): Promise<number> {
+  if (backend === 'file') return replayedFiles(seed, changes);
   const code = await LockCode.load(backend, changes);
   const explained = await explain(code, backend, seed, variant);
   if (explained === undefined) {
@@ -107,8 +113,16 @@ async function replayed(
   return 1;
 }
 
+async function replayedFiles(seed: number, changes: readonly SourceChange[]): Promise<number> {
+  using workers = await FileWorkers.load(changes);
+  const { violation, timeline } = new FileSchedule(workers, seed, true).run();
+  if (violation === undefined) console.log(`${timeline.join('\n')}\nfile: seed ${seed} breaks no promise`);
+  else show('file', { seed, ...violation, timeline }, undefined);
+  return violation === undefined ? 0 : 1;
+}
+
 function show(
-  backend: BackendKind,
+  backend: Kind,
   { seed, clause, message, timeline }: FoundViolation,
   variant: PlanVariant | undefined,
 ): void {

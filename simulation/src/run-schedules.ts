@@ -9,7 +9,7 @@ import type { BackendKind, PlanVariant } from './workload/plan.ts';
 
 /** What `npm run simulate -- --json FILE` writes. */
 export interface SimulationReport {
-  readonly backend: BackendKind;
+  readonly backend: BackendKind | 'file';
   /** Of the first schedule; each of the others has the next number. */
   readonly seed: number;
   readonly schedules: number;
@@ -38,7 +38,7 @@ export interface ExpectedViolation {
 
 export interface FoundViolation {
   readonly seed: number;
-  /** Of docs/spec.md. */
+  /** Of docs/spec.md; of files, which rule of a store of records. */
   readonly clause: string;
   readonly message: string;
   /** What happened in the smallest run that fails for the same reason, line by line. */

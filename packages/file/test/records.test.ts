@@ -77,6 +77,20 @@ test('a list with the old and the new name of a pointer, and one with files of o
   expect(latest(['.DS_Store'])).toBeUndefined();
 });
 
+test('a reader that stood still while a value was moved and its file deleted reads the pointer again', () => {
+  const { files, folder, path } = records();
+  const [other, reader] = [records(folder).files, records(folder).files];
+  const heldUntilMs = files.folder.clock.nowMicros() / 1_000 + 60_000;
+  files.create(path, { value: bytes('{1'), isIdle: false, heldUntilMs });
+  const read = reader.values.read.bind(reader.values);
+  vi.spyOn(reader.values, 'read').mockImplementationOnce((from) => {
+    other.adopt(path, from);
+    unlinkSync(join(files.folder.values, from.writer));
+    return read(from);
+  });
+  expect(text(reader.read(path)?.value)).toBe('{1');
+});
+
 test('files that a browser of files leaves in the folder of a record do not keep the lock', () => {
   const { files, path } = records();
   const version = files.create(path, { value: bytes('{1'), isIdle: false });

@@ -33,12 +33,13 @@ export async function withSimulationFigures(page: string): Promise<string> {
   const { BACKEND_KINDS } = (await import(join(root, 'simulation/src/workload/plan.ts'))) as {
     readonly BACKEND_KINDS: readonly string[];
   };
+  const kinds = [...BACKEND_KINDS, 'file'];
   const planted = await plantedErrors();
-  const unknown = planted.find(({ backend }) => !BACKEND_KINDS.includes(backend));
+  const unknown = planted.find(({ backend }) => !kinds.includes(backend));
   if (unknown !== undefined)
     throw new Error(`"${unknown.what}" is planted in ${unknown.backend}, which no run has`);
-  const all = BACKEND_KINDS.reduce((sum, kind) => sum + (backends[kind]?.schedules ?? 0), earlier);
-  const rows = BACKEND_KINDS.map((kind) => {
+  const all = kinds.reduce((sum, kind) => sum + (backends[kind]?.schedules ?? 0), earlier);
+  const rows = kinds.map((kind) => {
     const { schedules = 0, processorSeconds = 0, faults = [] } = backends[kind] ?? {};
     const errors = planted.filter(({ backend }) => backend === kind).length;
     const rate = processorSeconds > 0 ? String(Math.round(schedules / processorSeconds)) : '–';

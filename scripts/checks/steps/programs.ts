@@ -9,7 +9,7 @@ const alertsFolder = join(root, 'packages/opentelemetry');
 /** How many schedules run, the same on every machine, and then for how many seconds others that were never run before. */
 type Extents = Readonly<
   Record<
-    'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper' | 'sqlite' | 'postgres',
+    'rules' | 'quorum' | 'redis' | 'mysql' | 'record' | 'etcd' | 'zookeeper' | 'sqlite' | 'postgres' | 'file',
     readonly [number, number]
   >
 >;
@@ -24,6 +24,7 @@ const SHORT: Extents = {
   zookeeper: [80, 1],
   sqlite: [120, 1],
   postgres: [20, 1],
+  file: [100, 1],
 };
 /** The schedules behind those of `SHORT`, which `npm run test:all` has run by then. */
 const LONG: Extents = {
@@ -36,6 +37,7 @@ const LONG: Extents = {
   zookeeper: [550, 2],
   sqlite: [600, 2],
   postgres: [250, 2],
+  file: [900, 3],
 };
 
 const buildSite = commandStep(
@@ -137,7 +139,7 @@ function backendsOf(extents: Extents): (keyof Extents)[] {
 
 /** A quorum and a session hand nothing over, and no other client renews for them; the threads of a process would share its files. */
 function variantsOf(backend: string): readonly string[] {
-  if (backend === 'quorum' || backend === 'zookeeper') return [];
+  if (backend === 'quorum' || backend === 'zookeeper' || backend === 'file') return [];
   return backend === 'sqlite' ? ['transfer'] : ['transfer', 'thread'];
 }
 

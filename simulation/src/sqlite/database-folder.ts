@@ -10,8 +10,12 @@ let folder: string | undefined;
 
 /** A path that no run has used: SQLite makes the file there. */
 export function freshDatabasePath(): string {
-  folder ??= canWrite(IN_MEMORY) ? IN_MEMORY : tmpdir();
-  return join(folder, `locks-simulation-${randomUUID()}.db`);
+  return join(memoryFolder(), `locks-simulation-${randomUUID()}.db`);
+}
+
+/** A folder in memory, where the system has one. */
+export function memoryFolder(): string {
+  return (folder ??= canWrite(IN_MEMORY) ? IN_MEMORY : tmpdir());
 }
 
 export function removeDatabase(path: string): void {

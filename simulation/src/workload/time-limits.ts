@@ -25,7 +25,7 @@ export class TimeLimits {
   /** An attempt, its reply, the abandon and what goes before it on the same connection may each be slow. */
   readonly late: number;
   /**
-   * How much longer than its ttl a store keeps a lease. A hand-off of Redis counts from the last request that found the waiter, while two
+   * How much longer than its ttl a store keeps a lease. A hand-off of Redis and PostgreSQL counts from the last request that found the waiter, while two
    * thirds of its ttl are left; a leader of etcd looks twice a second for leases that have ended.
    */
   readonly uncounted: number;
@@ -60,7 +60,7 @@ export class TimeLimits {
   }
 
   #uncountedOf(backend: BackendKind): number {
-    if (backend === 'redis') return this.longestTtl / 3;
+    if (backend === 'redis' || backend === 'postgres') return this.longestTtl / 3;
     return backend === 'etcd' ? 500 : 0;
   }
 }
