@@ -96,15 +96,19 @@ export class RecordFiles {
       isIdle,
     });
     const aside = this.folder.aside();
-    this.folder.makeFolder(aside);
-    closeSync(openSync(join(aside, name), 'wx'));
-    // Windows moves a folder to a free place only, and Linux also to that of an empty one.
-    const isWindows = process.platform === 'win32';
-    if (isWindows) removeEmpty(path);
-    if (attempt(['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])], () => renameSync(aside, path)))
-      return name;
-    rmSync(aside, { recursive: true, force: true });
-    return undefined;
+    let isMoved = false;
+    try {
+      this.folder.makeFolder(aside);
+      closeSync(openSync(join(aside, name), 'wx'));
+      // Windows moves a folder to a free place only, and Linux also to that of an empty one.
+      const isWindows = process.platform === 'win32';
+      if (isWindows) removeEmpty(path);
+      const taken = ['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])];
+      isMoved = attempt(taken, () => renameSync(aside, path));
+    } finally {
+      if (!isMoved) rmSync(aside, { recursive: true, force: true });
+    }
+    return isMoved ? name : undefined;
   }
 
   /** Deletes a record. Returns whether it had this version. */
