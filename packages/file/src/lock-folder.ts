@@ -63,11 +63,7 @@ export class LockFolder {
     for (const path of [this.keys, this.values]) this.makeFolder(path, true);
     this.#identity = this.#identityNow();
     this.refuseOthers();
-    const [, since = '0'] =
-      readdirSync(this.path)
-        .map((name) => SINCE.exec(name))
-        .find((found) => found !== null) ?? [];
-    this.since = Number(since);
+    this.since = this.#sinceOfAll();
   }
 
   /** Whether the path still leads to the folder that was opened: someone may have deleted or replaced it. */
@@ -108,13 +104,30 @@ export class LockFolder {
     const aside = join(this.#options.folder, `t.${newName()}`);
     try {
       for (const path of [aside, join(aside, 'k'), join(aside, 'v')]) this.makeFolder(path);
-      const since = Math.floor(Date.now() * 1_000 - this.clock.nowMicros());
-      closeSync(openSync(join(aside, `since.${since}`.padEnd(LONGEST_NAME, '_')), 'wx'));
+      this.#writeSince(aside);
       renameSync(aside, this.path);
     } catch (error) {
       rmSync(aside, { recursive: true, force: true });
       if (!existsSync(this.path)) throw error;
     }
+  }
+
+  /** Where something else has deleted the file, or it may be that of an earlier boot, tokens go on from the wall clock. */
+  #sinceOfAll(): number {
+    const told = readdirSync(this.path).map((name) => Number(SINCE.exec(name)?.[1] ?? 0));
+    const latest = Math.max(...told);
+    const isOfThisBoot = this.clock.bootIsExact || this.#sinceNow() < latest + WALL_SLACK_MS * 1_000;
+    return latest > 0 && isOfThisBoot ? latest : this.#writeSince(this.path);
+  }
+
+  #sinceNow(): number {
+    return Math.floor(Date.now() * 1_000 - this.clock.nowMicros());
+  }
+
+  #writeSince(path: string): number {
+    const since = this.#sinceNow();
+    closeSync(openSync(join(path, `since.${since}`.padEnd(LONGEST_NAME, '_')), 'w'));
+    return since;
   }
 
   /** Another boot is an earlier one of this machine, or one of another machine: that one goes on writing. */

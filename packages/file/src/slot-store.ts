@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type SlotEntry, readSlotEntry, type SlotStore, slotEntryText } from '@locks/core/backend';
-import { codeOf, explained } from './lock-folder-error.ts';
+import { codeOf, explained, LockFolderError } from './lock-folder-error.ts';
 import { refuseForeignFolder } from './lock-folder.ts';
 import { makeFile, makeFolder, newName } from './new-files.ts';
 import { type CheckedFileOptions, checkOptions, type FileBackendOptions } from './options.ts';
@@ -56,13 +56,24 @@ function newestEntry(path: string): SlotEntry | undefined {
     if (names === undefined) return undefined;
     const newest = highest(names);
     try {
-      if (newest !== undefined) return readSlotEntry(readFileSync(join(path, `${newest}`), 'utf8'));
+      if (newest !== undefined) return entryIn(join(path, `${newest}`));
     } catch (error) {
       // An entry is deleted once there is one with a higher token.
       if (codeOf(error) !== 'ENOENT') throw error;
     }
   }
   return undefined;
+}
+
+function entryIn(path: string): SlotEntry {
+  const text = readFileSync(path, 'utf8');
+  try {
+    return readSlotEntry(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const says = `the slot in ${path} was damaged by something else. Delete this file while nobody does the work: the slot may run again then`;
+    throw new LockFolderError('VALUE_MISSING', says, { cause: error });
+  }
 }
 
 /** A file that is moved to its place is whole, and an entry with a lower token than another one is never read. */
