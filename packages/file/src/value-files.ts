@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf } from './lock-folder-error.ts';
 import { makeFile, newName } from './new-files.ts';
@@ -84,11 +84,7 @@ export class ValueFiles {
   remove(name: string): void {
     this.#forget(name);
     this.#former.delete(name);
-    try {
-      unlinkSync(join(this.#folder, name));
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
+    rmSync(join(this.#folder, name), { force: true });
   }
 
   close(): void {
