@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { drawDemo } from './demo-picture.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const BLOCK = /(^<!-- from (examples\/\S+) -->\n```ts\n)[^]*?(^```$)/gm;
+const BLOCK = /(^<!-- from (examples\/\S+) -->\n```(?:ts|sh)\n)[^]*?(^```$)/gm;
 
 let blocks = 0;
 for (const document of globSync('docs/**/*.md', { cwd: root })) {

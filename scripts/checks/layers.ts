@@ -72,6 +72,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['folder-sweeper.ts'],
     ['record-files.ts'],
     ['{lock-directory,lock-folder,lockfile-options,value-files}.ts'],
+    ['new-files.ts'],
     ['{lock-folder-error,lockfile-error,network-finding,options,pointer,process-mark}.ts'],
   ],
   kubernetes: [

@@ -49,6 +49,7 @@ const GROUPS: readonly Group[] = [
       'docs/guides/fencing.md',
       'docs/guides/transfer.md',
       'docs/guides/shared-results.md',
+      'docs/guides/one-machine.md',
       'docs/command-line.md',
       'docs/nestjs.md',
       'docs/guides/in-your-application.md',

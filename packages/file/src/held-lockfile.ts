@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf } from './lock-folder-error.ts';
-import { type DirectoryHold, keepDirectory } from './lock-directory.ts';
+import { type DirectoryHold, finished, keepDirectory } from './lock-directory.ts';
 import { LockfileError } from './lockfile-error.ts';
 import type { CheckedLock } from './lockfile-options.ts';
 
@@ -66,13 +65,7 @@ export class HeldLockfile {
     let isKept = false;
     let cause: unknown;
     try {
-      const keep = keepDirectory(this.#hold, staleMs);
-      let step = keep.next();
-      while (step.done !== true && !this.#isOver) {
-        await sleep(step.value);
-        step = keep.next();
-      }
-      isKept = step.value === true;
+      isKept = await finished(keepDirectory(this.#hold, staleMs));
     } catch (error) {
       if (codeOf(error) !== 'ENOENT' && !isLate()) {
         if (!this.#isOver) this.#updateAfter(RETRY_MS);

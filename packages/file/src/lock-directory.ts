@@ -10,6 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type MachineClock, machineClock } from '@locks/core/machine';
 import { codeOf } from './lock-folder-error.ts';
 import { hasEnded, isOfThisSpace, processMark } from './process-mark.ts';
@@ -123,6 +124,14 @@ export function* keepDirectory(hold: DirectoryHold, staleMs: number): Generator<
   if (performance.now() - startedAt > SETTLE_MS / 2) return false;
   yield SETTLE_MS;
   return isStillOurs(hold);
+}
+
+/** Goes through such a generator, and gives its result. */
+export async function finished<T>(steps: Generator<number, T>): Promise<T> {
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return step.value;
+    await sleep(step.value);
+  }
 }
 
 /** Whether somebody holds the directory. */

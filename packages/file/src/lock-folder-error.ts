@@ -14,7 +14,7 @@ export type LockFolderErrorCode =
   | 'TWO_MACHINES'
   /** The file system has no names of {@link LONGEST_NAME} characters. */
   | 'NAMES_TOO_SHORT'
-  /** The value of a record was deleted by something else, and its holds may not have ended. */
+  /** The value of a record was deleted by something else, and its holds may not have ended; or a slot was damaged. */
   | 'VALUE_MISSING'
   /** The system does not say which boot this is. */
   | 'NO_BOOT_ID';

@@ -1,9 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import {
-  chmodSync,
   closeSync,
   existsSync,
-  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -16,8 +13,8 @@ import { join } from 'node:path';
 import { StoreLayoutError } from '@locks/core/backend';
 import { type MachineClock, networkFileSystem } from '@locks/core/machine';
 import { codeOf, LockFolderError, LONGEST_NAME } from './lock-folder-error.ts';
+import { makeFolder, newName } from './new-files.ts';
 import type { CheckedFileOptions } from './options.ts';
-import { processMark } from './process-mark.ts';
 
 /** The layout of the folder of a boot. A layout that an older version would not understand has another number. */
 const LAYOUT = 1;
@@ -66,11 +63,7 @@ export class LockFolder {
     for (const path of [this.keys, this.values]) this.makeFolder(path, true);
     this.#identity = this.#identityNow();
     this.refuseOthers();
-    const [, since = '0'] =
-      readdirSync(this.path)
-        .map((name) => SINCE.exec(name))
-        .find((found) => found !== null) ?? [];
-    this.since = Number(since);
+    this.since = this.#sinceOfAll();
   }
 
   /** Whether the path still leads to the folder that was opened: someone may have deleted or replaced it. */
@@ -95,7 +88,7 @@ export class LockFolder {
 
   /** A path in the folder of this boot that nothing else has, for what is made aside. */
   aside(): string {
-    return join(this.path, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+    return join(this.path, `t.${newName()}`);
   }
 
   makeFolder(path: string, mayExist = false): void {
@@ -108,16 +101,33 @@ export class LockFolder {
 
   /** All appears at once: a process that is killed leaves nothing half made. */
   #make(): void {
-    const aside = join(this.#options.folder, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+    const aside = join(this.#options.folder, `t.${newName()}`);
     try {
       for (const path of [aside, join(aside, 'k'), join(aside, 'v')]) this.makeFolder(path);
-      const since = Math.floor(Date.now() * 1_000 - this.clock.nowMicros());
-      closeSync(openSync(join(aside, `since.${since}`.padEnd(LONGEST_NAME, '_')), 'wx'));
+      this.#writeSince(aside);
       renameSync(aside, this.path);
     } catch (error) {
       rmSync(aside, { recursive: true, force: true });
       if (!existsSync(this.path)) throw error;
     }
+  }
+
+  /** Where something else has deleted the file, or it may be that of an earlier boot, tokens go on from the wall clock. */
+  #sinceOfAll(): number {
+    const told = readdirSync(this.path).map((name) => Number(SINCE.exec(name)?.[1] ?? 0));
+    const latest = Math.max(...told);
+    const isOfThisBoot = this.clock.bootIsExact || this.#sinceNow() < latest + WALL_SLACK_MS * 1_000;
+    return latest > 0 && isOfThisBoot ? latest : this.#writeSince(this.path);
+  }
+
+  #sinceNow(): number {
+    return Math.floor(Date.now() * 1_000 - this.clock.nowMicros());
+  }
+
+  #writeSince(path: string): number {
+    const since = this.#sinceNow();
+    closeSync(openSync(join(path, `since.${since}`.padEnd(LONGEST_NAME, '_')), 'w'));
+    return since;
   }
 
   /** Another boot is an earlier one of this machine, or one of another machine: that one goes on writing. */
@@ -136,12 +146,6 @@ export class LockFolder {
     this.#others.set(path, changedAt);
     if (changedAt < bootedAt - KEPT_MS) rmSync(path, { recursive: true, force: true });
   }
-}
-
-/** @param mayExist - whether it may be there, or those above it not */
-export function makeFolder(path: string, isShared: boolean, mayExist: boolean): void {
-  const first = mkdirSync(path, { recursive: mayExist });
-  if (isShared && (first !== undefined || !mayExist)) chmodSync(path, 0o777);
 }
 
 /** @throws LockFolderError for a folder in which locks would not hold */

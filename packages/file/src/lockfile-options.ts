@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { matching, oneOf, optional, type OptionTable, readClient, readOptions } from '@locks/core/backend';
 import { LockfileError } from './lockfile-error.ts';
+import { isPath } from './options.ts';
 
 /** How often `lock` tries again, and when: after `minTimeout` × `factor` to the power of the tries before. */
 export interface LockfileRetries {
@@ -48,10 +49,7 @@ const number = matching(
   (value: unknown): value is number => Number(value) >= 0 && typeof value === 'number',
 );
 const flag = oneOf(true, false);
-const path = matching(
-  'a path',
-  (value: unknown): value is string => typeof value === 'string' && value !== '',
-);
+const path = matching('a path', isPath);
 
 const RETRIES = {
   retries: optional(number, 10),
@@ -157,8 +155,4 @@ function placeOf(
     file: realpath ? realpathSync(given) : resolve(given),
     lockfilePath: lockfilePath === undefined ? undefined : resolve(lockfilePath),
   };
-}
-
-function isPath(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }

@@ -57,6 +57,6 @@ export function checkOptions(
   return { folder: resolve(path), ...readOptions(caller, options, TABLE, ELSEWHERE) };
 }
 
-function isPath(value: unknown): value is string {
+export function isPath(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && !value.includes('\0');
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HeldLockfile } from './held-lockfile.ts';
-import { type DirectoryHold, isDirectoryHeld, takeDirectory } from './lock-directory.ts';
+import { type DirectoryHold, finished, isDirectoryHeld, takeDirectory } from './lock-directory.ts';
 import { LockfileError } from './lockfile-error.ts';
 import {
   type CheckedLock,
@@ -32,13 +32,7 @@ export async function lock(file: string, options?: LockfileOptions): Promise<() 
   const pauses = checked.pauses()[Symbol.iterator]();
   for (;;) {
     try {
-      const take = takeDirectory(directoryOf(checked), checked.staleMs);
-      let step = take.next();
-      while (step.done !== true) {
-        await sleep(step.value);
-        step = take.next();
-      }
-      const held = heldBy(step.value, checked);
+      const held = heldBy(await finished(takeDirectory(directoryOf(checked), checked.staleMs)), checked);
       return async () => held.release();
     } catch (error) {
       const pause = pauses.next();

@@ -103,9 +103,8 @@ export class RecordFiles {
       // Windows moves a folder to a free place only, and Linux also to that of an empty one.
       const isWindows = process.platform === 'win32';
       if (isWindows) removeEmpty(path);
-      isMoved = attempt(['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])], () =>
-        renameSync(aside, path),
-      );
+      const taken = ['ENOTEMPTY', 'EEXIST', ...(isWindows ? ['EPERM'] : [])];
+      isMoved = attempt(taken, () => renameSync(aside, path));
     } finally {
       if (!isMoved) rmSync(aside, { recursive: true, force: true });
     }

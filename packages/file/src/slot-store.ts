@@ -1,20 +1,10 @@
-import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type SlotEntry, readSlotEntry, type SlotStore, slotEntryText } from '@locks/core/backend';
-import { codeOf, explained } from './lock-folder-error.ts';
-import { makeFolder, refuseForeignFolder } from './lock-folder.ts';
+import { codeOf, explained, LockFolderError } from './lock-folder-error.ts';
+import { refuseForeignFolder } from './lock-folder.ts';
+import { makeFile, makeFolder, newName } from './new-files.ts';
 import { type CheckedFileOptions, checkOptions, type FileBackendOptions } from './options.ts';
-import { processMark } from './process-mark.ts';
 import { nameOfKey, namesIn } from './record-files.ts';
 
 /** How often a list without an entry, or an entry that has gone, is read again before it is believed. */
@@ -66,7 +56,7 @@ function newestEntry(path: string): SlotEntry | undefined {
     if (names === undefined) return undefined;
     const newest = highest(names);
     try {
-      if (newest !== undefined) return readSlotEntry(readFileSync(join(path, `${newest}`), 'utf8'));
+      if (newest !== undefined) return entryIn(join(path, `${newest}`));
     } catch (error) {
       // An entry is deleted once there is one with a higher token.
       if (codeOf(error) !== 'ENOENT') throw error;
@@ -75,17 +65,34 @@ function newestEntry(path: string): SlotEntry | undefined {
   return undefined;
 }
 
+function entryIn(path: string): SlotEntry {
+  const text = readFileSync(path, 'utf8');
+  try {
+    return readSlotEntry(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const says = `the slot in ${path} was damaged by something else. Delete this file while nobody does the work: the slot may run again then`;
+    throw new LockFolderError('VALUE_MISSING', says, { cause: error });
+  }
+}
+
 /** A file that is moved to its place is whole, and an entry with a lower token than another one is never read. */
 function writeEntry(path: string, entry: SlotEntry, { folder, shared }: CheckedFileOptions): boolean {
   makeFolder(folder, shared, true);
   refuseForeignFolder({ folder, shared });
-  const isNew = namesIn(path) === undefined;
   for (const each of [dirname(path), path]) makeFolder(each, shared, true);
-  if (isNew) for (const each of [folder, dirname(path)]) syncFolder(each);
+  // A name is on the disk once the folder that has it is. Whoever made these, or those above, may not have come so far.
+  for (let each = path; each !== dirname(each); each = dirname(each)) syncFolder(dirname(each));
   // Such a file is swept like those of the locks once its process has ended.
-  const aside = join(folder, `t.${processMark()}-${randomBytes(6).toString('hex')}`);
+  const aside = join(folder, `t.${newName()}`);
   try {
-    writeDurably(aside, slotEntryText(entry), shared);
+    const file = makeFile(aside, shared);
+    try {
+      writeFileSync(file, slotEntryText(entry));
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
     renameSync(aside, join(path, `${entry.token}`));
   } catch (error) {
     rmSync(aside, { force: true });
@@ -107,21 +114,17 @@ function highest(names: readonly string[]): bigint | undefined {
   return found;
 }
 
-function writeDurably(path: string, text: string, shared: boolean): void {
-  const file = openSync(path, 'wx');
-  try {
-    if (shared) fchmodSync(file, 0o666);
-    writeFileSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** Windows opens no folder, and its file system writes names with the files. */
+/** Puts the names in a folder on the disk. Windows opens no folder, and its file system writes names with the files. */
 function syncFolder(path: string): void {
   if (process.platform === 'win32') return;
-  const folder = openSync(path, 'r');
+  let folder: number;
+  try {
+    folder = openSync(path, 'r');
+  } catch (error) {
+    // One far above, which this user may pass through only.
+    if (codeOf(error) === 'EACCES') return;
+    throw error;
+  }
   try {
     fsyncSync(folder);
   } finally {

@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { closeSync, fchmodSync, fstatSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf } from './lock-folder-error.ts';
+import { makeFile, newName } from './new-files.ts';
 import type { Pointer } from './pointer.ts';
-import { processMark } from './process-mark.ts';
 
 /** How many files of others are kept open. */
 const OPEN_FILES = 16;
@@ -85,11 +84,7 @@ export class ValueFiles {
   remove(name: string): void {
     this.#forget(name);
     this.#former.delete(name);
-    try {
-      unlinkSync(join(this.#folder, name));
-    } catch (error) {
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
+    rmSync(join(this.#folder, name), { force: true });
   }
 
   close(): void {
@@ -98,9 +93,8 @@ export class ValueFiles {
   }
 
   #create() {
-    const name = `${processMark()}-${randomBytes(6).toString('hex')}`;
-    const file = openSync(join(this.#folder, name), 'wx+');
-    if (this.#isShared) fchmodSync(file, 0o666);
+    const name = newName();
+    const file = makeFile(join(this.#folder, name), this.#isShared);
     return { name, file, offset: 0, usedAt: performance.now() };
   }
 
