@@ -33,6 +33,6 @@ if (role === 'younger') {
   const { value: said } = await lines.next();
   const isRefused = (await locks.lock('age').tryAcquire()) === undefined;
   younger.stdin.end('go on\n');
-  console.log(JSON.stringify({ said, isRefused, then: (await lines.next()).value }));
+  console.log(JSON.stringify({ said, isRefused, outcome: (await lines.next()).value }));
 }
 process.exit();

@@ -130,7 +130,7 @@ export const applicationSteps: readonly Step[] = [
           ],
         ),
         ...['sqlite', 'file'].map((store): CheckCommand => {
-          const expected = { said: 'holds', isRefused: true, then: 'held' };
+          const expected = { said: 'holds', isRefused: true, outcome: 'held' };
           return [
             `${name}: two ages, ${store}`,
             program,
