@@ -16,8 +16,8 @@ const entryPoints = Object.values(exports).flatMap((target) =>
   typeof target === 'string' ? [] : target.default.replace(/^\.\/dist\/(.*)\.js$/, '$1'),
 );
 /** Programs that a package runs in processes of their own. */
-const programs = globSync('{src,conformance}/**/main.ts', { cwd: folder }).map((file) =>
-  file.replace(/^src\/|\.ts$/g, ''),
+const programs = globSync('{src,conformance}/**/{main,locks-renewal-thread}.ts', { cwd: folder }).map(
+  (file) => file.replace(/^src\/|\.ts$/g, ''),
 );
 
 const common: UserConfig = {

@@ -32,8 +32,8 @@ export const fileErrors: readonly FileError[] = [
       'a record is made in its place',
     ],
     [
-      'renameSync(aside, path),',
-      '{ rmSync(path, { recursive: true, force: true }); renameSync(aside, path); },',
+      '() => renameSync(aside, path)',
+      '() => { rmSync(path, { recursive: true, force: true }); renameSync(aside, path); }',
       'a new record takes the place of another',
     ],
     [

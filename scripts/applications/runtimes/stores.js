@@ -1,4 +1,4 @@
-// The backends of the applications, each with its store from the environment: REDIS_URL and the like, LOCKS_SQLITE_FILE.
+// The backends of the applications, each with its store from the environment: REDIS_URL and the like, LOCKS_SQLITE_FILE, LOCKS_FOLDER.
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,6 +27,12 @@ const stores = {
       backend: sqliteBackend(path),
       end: () => Promise.all(files.map((file) => rm(file, { force: true }))),
     };
+  },
+
+  async file() {
+    const { fileBackend } = await import('@locks/file');
+    const folder = process.env.LOCKS_FOLDER ?? join(tmpdir(), `locks-${process.pid}`);
+    return { backend: fileBackend(folder), end: () => rm(folder, { recursive: true, force: true }) };
   },
 
   ioredis: (place) => throughIoredis('ioredis', place),

@@ -34,6 +34,9 @@ const MIGRATED_ONCE = {
   migratedAfterDeath: 1,
 };
 
+/** What an event loop that was blocked finds: scripts/applications/renewal-thread/outcomes.js. */
+const KEPT = { withThread: 'held', without: 'LOCK_LOST', isRefused: true };
+
 /** Clients that Bun has, and no other runtime. */
 const BUILT_INTO_BUN = ['bun-redis', 'bun-sql'];
 
@@ -42,7 +45,8 @@ export const applicationSteps: readonly Step[] = [
   commandStep(
     {
       name: 'applications:tools',
-      about: 'Jest, Vitest, esbuild, Vite SSR, NestJS; ES modules with a CommonJS dependency',
+      about:
+        'Jest, Vitest and its pools, esbuild, Vite SSR, webpack, tsx, NestJS; renewal threads in them; ES modules with a CommonJS dependency',
       kind: 'static',
     },
     async () => {
@@ -55,6 +59,7 @@ export const applicationSteps: readonly Step[] = [
         { cwd, expected },
       ];
       const jest = 'node_modules/jest/bin/jest.js';
+      const vitest = 'node_modules/vitest/vitest.mjs';
       const esbuild = (format: string, file: string): readonly CheckCommand[] => [
         run(
           `esbuild to ${format}`,
@@ -66,7 +71,9 @@ export const applicationSteps: readonly Step[] = [
       return [
         run('Jest', jest, '--rootDir=jest'),
         run('Jest with ES modules', '--experimental-vm-modules', jest, '--rootDir=jest-esm'),
-        run('Vitest', 'node_modules/vitest/vitest.mjs', 'run', '--root=vitest'),
+        ...['forks', 'threads', 'vmThreads', 'vmForks'].map((pool) =>
+          run(`Vitest, ${pool}`, vitest, 'run', '--root=vitest', `--pool=${pool}`),
+        ),
         ...esbuild('esm', 'esbuild/out.mjs'),
         ...esbuild('cjs', 'esbuild/out.cjs'),
         run(
@@ -76,6 +83,7 @@ export const applicationSteps: readonly Step[] = [
         ),
         prints('the output of Vite', oneCopy, 'vite/out/main.js'),
         ...nestjsIn(cwd),
+        ...renewalThreadsIn(cwd),
         ...(await nodesOfUsers()).flatMap(({ version, executable }): CheckCommand[] => [
           [`import and require on Node ${version}`, executable, [MAIN], { cwd, expected: oneCopy }],
           [
@@ -101,7 +109,7 @@ export const applicationSteps: readonly Step[] = [
     async () => {
       const cwd = await applicationFolder('tools');
       const stores = [
-        ...['memory', 'sqlite', 'ioredis', 'ioredis-5', 'node-redis'],
+        ...['memory', 'sqlite', 'file', 'ioredis', 'ioredis-5', 'node-redis'],
         ...['postgres', 'postgres-advisory', 'postgres-js'],
       ];
       const ofRuntimes = (await runtimesIn(cwd)).map(({ name, command: [program = '', ...args], copies }) => [
@@ -119,6 +127,23 @@ export const applicationSteps: readonly Step[] = [
             program,
             ['runtimes/bun-suite.js', client],
             { cwd, expected: { failed: [], isMost: true } },
+          ],
+        ),
+        ...['sqlite', 'file'].map((store): CheckCommand => {
+          const expected = { said: 'holds', isRefused: true, outcome: 'held' };
+          return [
+            `${name}: two ages, ${store}`,
+            program,
+            [...args, 'runtimes/two-ages.js', store],
+            { cwd, expected },
+          ];
+        }),
+        ...['sqlite', 'file', 'ioredis'].map(
+          (store): CheckCommand => [
+            `${name}: a renewal thread, ${store}`,
+            program,
+            [...args, 'runtimes/renewal-thread.js', store],
+            { cwd, expected: KEPT },
           ],
         ),
         [`${name}: import and require`, program, [...args, MAIN], { cwd, expected: copies }] as const,
@@ -246,5 +271,63 @@ function nestjsIn(cwd: string): readonly CheckCommand[] {
   return [
     ['NestJS, experimentalDecorators', 'node', [compilerPath('typescript-5.9'), '-p', 'nestjs'], { cwd }],
     ['NestJS', 'node', ['nestjs/dist/main.js'], { cwd, expected }],
+  ];
+}
+
+/** The thread of docs/guides/long-synchronous-work.md in what bundlers write, and where it is refused. */
+function renewalThreadsIn(folder: string): readonly CheckCommand[] {
+  const cwd = join(folder, 'renewal-thread');
+  const prints = (name: string, expected: object, ...args: string[]): CheckCommand => [
+    `a renewal thread, ${name}`,
+    'node',
+    args,
+    { cwd, expected },
+  ];
+  const esbuild = (format: string, ...args: string[]): CheckCommand => [
+    `esbuild: ${args.join(' ')}`,
+    'node',
+    [
+      '../node_modules/esbuild/bin/esbuild',
+      'app.js',
+      '--bundle',
+      '--platform=node',
+      `--format=${format}`,
+      ...args,
+    ],
+    { cwd },
+  ];
+  const webpack = (how: string): CheckCommand => [
+    `webpack, ${how}`,
+    'node',
+    ['build-with-webpack.js', how],
+    { cwd },
+  ];
+  const program = '../node_modules/@locks/core/dist/renewal-thread/locks-renewal-thread.js';
+  const module = join(cwd, 'locks-backend.js');
+  const isRefused = { refused: 'LOCK_UNSUPPORTED' };
+  return [
+    prints('no bundler', KEPT, 'app.js'),
+    prints('tsx', KEPT, '--import', 'tsx', 'app.js'),
+    prints('node -e', KEPT, '-e', "import('./app.js')"),
+    prints(
+      'node -e with ES modules',
+      { refused: 'LOCK_BACKEND' },
+      '--input-type=module',
+      '-e',
+      "import './app.js'",
+    ),
+    esbuild('esm', 'locks-backend.js', '--packages=external', '--outdir=external'),
+    prints('esbuild, external packages', KEPT, 'external/app.js'),
+    esbuild('esm', 'locks-backend.js', program, '--entry-names=[name]', '--outdir=entries'),
+    prints('esbuild, its program as an entry', KEPT, 'entries/app.js'),
+    // Called as many applications are: what lies beside it must not be taken for the program of the thread.
+    esbuild('esm', '--outfile=one/main.js'),
+    prints('esbuild, one bundle', isRefused, 'one/main.js'),
+    esbuild('cjs', '--outfile=one/main.cjs'),
+    prints('esbuild, one bundle of CommonJS', isRefused, 'one/main.cjs', module),
+    webpack('external'),
+    prints('webpack, external packages', KEPT, 'webpack-external/main.js'),
+    webpack('bundled'),
+    prints('webpack, one bundle', isRefused, 'webpack-bundled/main.js'),
   ];
 }

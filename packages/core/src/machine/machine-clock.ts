@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { systemClock } from './system-clock.ts';
 
 /** The clock that all processes of this machine share: monotonic, and good for one boot. */
 export interface MachineClock {
@@ -20,15 +21,13 @@ const OFFSETS_FILE = '/proc/self/timens_offsets';
  * @throws the error of `refusal`
  */
 export function machineClock(refusal: (says: string, cause: unknown) => Error): MachineClock {
+  const nowNs = systemClock(refusal);
+  const monotonicMicros = (): number => Number(nowNs() / 1000n);
   if (process.platform !== 'linux') {
-    return { boot: process.platform, bootIsExact: false, nowMicros: () => monotonicMicros() };
+    return { boot: process.platform, bootIsExact: false, nowMicros: monotonicMicros };
   }
   const offset = timeNamespaceOffsetMicros();
   return { boot: linuxBootId(refusal), bootIsExact: true, nowMicros: () => monotonicMicros() - offset };
-}
-
-function monotonicMicros(): number {
-  return Number(process.hrtime.bigint() / 1000n);
 }
 
 function linuxBootId(refusal: (says: string, cause: unknown) => Error): string {

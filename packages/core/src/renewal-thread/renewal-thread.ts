@@ -36,8 +36,8 @@ const TABLE = {
  * @param module - the URL, or the absolute path, of a file whose default export is a function that makes the same backend, with the same
  * options, on a connection of its own
  * @throws LockError `LOCK_INVALID_ARGUMENT`. Where the module cannot be loaded, or makes another backend, every acquire rejects with that
- * code, and with `LOCK_BACKEND` where the thread does not start; on a backend whose holds only the client renews that took them,
- * `createLocks` throws `LOCK_UNSUPPORTED`
+ * code, and with `LOCK_BACKEND` where the thread does not start; on a backend whose holds only the client renews that took them, and in a
+ * bundle that has not the program of the thread, `createLocks` throws `LOCK_UNSUPPORTED`
  * @example
  * ```ts
  * // locks-backend.mjs: export default () => redisBackend(new Redis(process.env.REDIS_URL));

@@ -52,7 +52,7 @@ export class Renewer {
     this.#beatMs = Math.min(LONGEST_BEAT_MS, maxBlockedMs / 10);
     this.started = new Promise((resolve) => (this.#resolveStarted = resolve));
     const workerData = { module, maxBlockedMs, cells: this.#cells } satisfies ThreadData;
-    this.#worker = new Worker(program(), { workerData, name: 'locks-renewal' });
+    this.#worker = new Worker(program(name), { workerData, name: 'locks-renewal' });
     const late = (): void =>
       this.#failed('LOCK_BACKEND', `it did not start within startTimeoutMs (${startTimeoutMs} ms)`);
     const timer = setTimeout(late, startTimeoutMs).unref();
@@ -211,8 +211,21 @@ function ns(ms: number): bigint {
   return BigInt(Math.round(ms * NS_PER_MS));
 }
 
-/** The program of the thread: beside this module in `dist` as well as in `src`. */
-function program(): URL {
-  const built = new URL('./main.js', import.meta.url);
-  return existsSync(built) ? built : new URL('./main.ts', import.meta.url);
+/**
+ * The program of the thread: beside this module in `dist` as well as in `src`. In a bundle "beside" is a folder of the application: hence a
+ * name that no file of an application has, which would be started in its place.
+ */
+function program(backend: string): URL {
+  const here: string | undefined = import.meta.url;
+  const found = ['js', 'ts']
+    // `undefined` in what esbuild writes as CommonJS.
+    .map((extension) => here && new URL(`./locks-renewal-thread.${extension}`, here))
+    .find((url) => url && existsSync(url));
+  if (found) return found as URL;
+  throw new LockError(
+    'LOCK_UNSUPPORTED',
+    'The program of the renewal thread, locks-renewal-thread.js, is not beside the module that starts it, as in a bundle: let the bundler leave ' +
+      '@locks/core external, or build that program beside the bundle (docs/guides/long-synchronous-work.md).',
+    { backend },
+  );
 }
