@@ -38,7 +38,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['cohort-{options,tokens,capabilities}.ts'],
   ],
   core: [
-    ['index.ts', 'doctor/**', 'machine/**', 'renewal-thread/**', 'transfer/**'],
+    ['index.ts', 'doctor/**', 'lint/**', 'machine/**', 'renewal-thread/**', 'transfer/**'],
     ['create-locks.ts', 'compose/**'],
     ['lock.ts'],
     ['acquire/**', 'run.ts'],

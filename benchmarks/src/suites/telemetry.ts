@@ -1,4 +1,5 @@
 import { createLocks, type FencedLockManager } from '@locks/core';
+import { lintLocks } from '@locks/core/lint';
 import { memoryBackend } from '@locks/memory';
 import { meterLocks, traceLocks } from '@locks/opentelemetry';
 import { context, createNoopMeter, type MeterProvider as ApiMeterProvider } from '@opentelemetry/api';
@@ -48,6 +49,7 @@ export async function telemetrySuite(args: readonly string[]): Promise<number> {
     { name: 'nobody subscribes, again', begin: () => () => {} },
     { name: 'metrics, to no SDK', begin: () => meterLocks({ meterProvider: noSdk }) },
     { name: 'metrics', begin: () => meterLocks({ meterProvider: provider }) },
+    { name: 'lint', begin: () => lintLocks() },
     { name: 'spans', begin: () => traceLocks({ tracerProvider }) },
   ];
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());

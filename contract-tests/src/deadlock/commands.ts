@@ -37,6 +37,6 @@ export interface DeadlockCommands {
   hold(locks: readonly WantedLock[], together?: boolean): Promise<void>;
   /** Waits for one more lock while they are held, and releases all. */
   want(lock: WantedLock): Promise<WaitOutcome>;
-  /** Takes two or three of the names at a time, in any order, as often as it is told. */
-  workAtRandom(names: readonly string[], rounds: number): Promise<RandomWork>;
+  /** Takes two or three of the locks at a time, in any order, as often as it is told. */
+  workAtRandom(locks: readonly WantedLock[], rounds: number): Promise<RandomWork>;
 }

@@ -31,17 +31,13 @@ const commands: DeadlockCommands = {
     want(lockOf(lock));
     return (await outcome) as WaitOutcome;
   },
-  async workAtRandom(names, rounds) {
+  async workAtRandom(wanted, rounds) {
     let [done, deadlocks, timeouts] = [0, 0, 0];
     while (done < rounds) {
       const count = 2 + Math.floor(Math.random() * 2);
-      const chosen = names.toSorted(() => Math.random() - 0.5).slice(0, count);
+      const chosen = wanted.toSorted(() => Math.random() - 0.5).slice(0, count);
       try {
-        await nested(
-          chosen.map((name) => locks.lock(name)),
-          () => sleep(Math.random() * 5),
-          5,
-        );
+        await nested(chosen.map(lockOf), () => sleep(Math.random() * 5), 5);
         done += 1;
       } catch (error) {
         if (isLockError(error, 'LOCK_DEADLOCK')) deadlocks += 1;

@@ -15,6 +15,7 @@ import { testLockConformance as testWithNode } from '@locks/core/conformance/nod
 import { testLockConformance as testWithVitest } from '@locks/core/conformance/vitest';
 import { type Proxy, startProxy } from '@locks/core/conformance/proxy';
 import { renewalThread } from '@locks/core/renewal-thread';
+import { lintLocks } from '@locks/core/lint';
 import { adopt, transfer } from '@locks/core/transfer';
 import { checkTrace, parseTrace, recordTrace } from '@locks/history';
 import { prove } from '@locks/prove';
@@ -245,6 +246,7 @@ export const callsWithOptions: Readonly<Record<string, CallWithOptions>> = {
   '@locks/quorum: quorumBackend(options)': {
     call: (options) => quorumBackend([memoryBackend()], options),
   },
+  '@locks/core/lint: lintLocks(options)': { call: async (options) => lintLocks(options)() },
   '@locks/core/transfer: transfer(options)': {
     call: async (options) =>
       transfer(await fencedLocks.lock(`transferred ${randomUUID()}`).acquire(), options),

@@ -116,6 +116,8 @@ interface ShareOfValidity {
  * ```
  */
 export interface LockTrace extends Omit<LockEvent, 'acquisitionId' | 'label'> {
+  /** Whether the call waits where the lock is busy, on `locks:acquire` only. */
+  readonly waits?: boolean | undefined;
   /** The token of the lease, on `locks:release` only. */
   readonly fencingToken?: bigint | undefined;
   /** The lease, on `locks:acquire`; `undefined` where `tryAcquire` found the lock busy. */

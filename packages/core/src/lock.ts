@@ -99,13 +99,13 @@ export class ResourceLock implements Lock {
 
   acquire(options?: AcquireOptions): Promise<Lease> {
     return acquireTracing.hasSubscribers
-      ? this.#traceAcquire(() => this.#acquire('acquire()', options, false), options)
+      ? this.#traceAcquire(() => this.#acquire('acquire()', options, false), options, this.#waits(options))
       : this.#acquire('acquire()', options, false);
   }
 
   tryAcquire(options?: TryAcquireOptions): Promise<Lease | undefined> {
     return acquireTracing.hasSubscribers
-      ? this.#traceAcquire(() => this.#tryAcquire(options), options)
+      ? this.#traceAcquire(() => this.#tryAcquire(options), options, false)
       : this.#tryAcquire(options);
   }
 
@@ -134,7 +134,11 @@ export class ResourceLock implements Lock {
     }
     const { reentrant } = this.#options;
     const handle = acquireTracing.hasSubscribers
-      ? await this.#traceAcquire(() => this.#acquire('run()', options, reentrant), options)
+      ? await this.#traceAcquire(
+          () => this.#acquire('run()', options, reentrant),
+          options,
+          this.#waits(options),
+        )
       : await this.#acquire('run()', options, reentrant);
     return await holdAndWork(handle.follow(options?.signal), work, reentrant);
   }
@@ -166,6 +170,11 @@ export class ResourceLock implements Lock {
       throw this.#core.unsupported('maxWaiters', this.name);
   }
 
+  #waits(options: AcquireOptions | undefined): boolean {
+    const { waitMs, steal } = options ?? {};
+    return (waitMs ?? this.#options.waitMs) > 0 && (steal ?? this.#options.steal) !== true;
+  }
+
   get #trace(): LockTrace {
     return { name: this.name, backend: this.#core.backendName, mode: this.mode };
   }
@@ -173,9 +182,10 @@ export class ResourceLock implements Lock {
   #traceAcquire<L extends LeaseHandle | undefined>(
     acquire: () => Promise<L>,
     options: AcquireOptions | undefined,
+    waits: boolean,
   ): Promise<L> {
     // Tracing adds a microtask, before which the caller may abort.
-    return traced(acquireTracing, this.#trace, acquire).then(
+    return traced(acquireTracing, { ...this.#trace, waits }, acquire).then(
       (lease) => lease && releaseIfAborted(lease, options?.signal),
     );
   }

@@ -49,6 +49,7 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
   ],
   etcd: ['many-waiters', 'renewal-thread'],
   file: ['renewal-thread'],
+  memory: ['deadlock-model'],
   mysql: ['connections-in-use', 'long-queue', 'renewal-thread'],
   postgres: ['advisory-load', 'lease-load', 'renewal-thread'],
   'redis-glide': ['cluster'],

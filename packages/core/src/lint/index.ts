@@ -1,0 +1,1 @@
+export { type LintOptions, lintLocks, type LockOrder, type OrderContradiction } from './lint-locks.ts';
