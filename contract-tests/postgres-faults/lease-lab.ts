@@ -24,6 +24,12 @@ export interface LabOptions extends LockOptions {
   readonly driver?: 'pg' | 'postgres-js';
 }
 
+interface LeaseAddress {
+  readonly host?: string;
+  readonly port: number;
+  readonly listen?: PostgresLeaseOptions['listen'];
+}
+
 export default class LeaseLab extends FaultLab<LabOptions> {
   readonly module = import.meta.url;
 
@@ -31,17 +37,16 @@ export default class LeaseLab extends FaultLab<LabOptions> {
     return this.use(await startPostgres({ settings }));
   }
 
-  locks(
-    at: { readonly host?: string; readonly port: number; readonly listen?: PostgresLeaseOptions['listen'] },
-    options: LabOptions = {},
-  ): LockManager {
-    const { pool: config, schema, listen = at.listen, driver = DRIVER, ...lockOptions } = options;
+  override backend(at: LeaseAddress, options: LabOptions = {}): LockBackend {
+    const { pool: config, schema, listen = at.listen, driver = DRIVER } = options;
     const settings = { ...(schema !== undefined && { schema }), ...(listen !== undefined && { listen }) };
-    const backend =
-      driver === 'postgres-js'
-        ? this.#byPostgresJs(urlOf(at), config, settings)
-        : this.#byPg(urlOf(at), config, settings);
-    return this.use(createLocks(backend, lockOptions));
+    return driver === 'postgres-js'
+      ? this.#byPostgresJs(urlOf(at), config, settings)
+      : this.#byPg(urlOf(at), config, settings);
+  }
+
+  locks(at: LeaseAddress, { pool, schema, listen, driver, ...options }: LabOptions = {}): LockManager {
+    return this.use(createLocks(this.backend(at, { pool, schema, listen, driver }), options));
   }
 
   #byPg(connectionString: string, config: pg.PoolConfig | undefined, settings: LeaseSettings): LockBackend {

@@ -1,4 +1,5 @@
 import { createLocks, type LockManager, type LockOptions } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import type { Address } from '@locks/core/conformance/proxy';
 import type { RedisBackendOptions } from '@locks/redis-ioredis';
 import { type RedisOptions, type RedisServer, startRedis, waitUntil } from '@locks/test-servers';
@@ -28,15 +29,23 @@ export default class Lab extends FaultLab<LabOptions> {
     return this.use(await startRedis(options));
   }
 
-  async locks(
+  override async backend(
     at: Address | RedisAddress | { readonly url: string },
-    { backend, library = this.#library, ...options }: LabOptions = {},
-  ): Promise<LockManager> {
+    { backend, library = this.#library }: Pick<LabOptions, 'backend' | 'library'> = {},
+  ): Promise<LockBackend> {
     const client = await openClient(library, addressOf(at));
     this.#client = client;
     this.defer(() => client.end());
+    return client.backend(backend);
+  }
+
+  async locks(
+    at: Address | RedisAddress | { readonly url: string },
+    { backend, library, ...options }: LabOptions = {},
+  ): Promise<LockManager> {
+    const made = await this.backend(at, { backend, library });
     // Many tests start at once on a busy machine: a wait that must succeed has time.
-    return this.use(createLocks(client.backend(backend), { waitMs: 20_000, ...options }));
+    return this.use(createLocks(made, { waitMs: 20_000, ...options }));
   }
 
   /** For workers: writes a key over the client that was opened last, under a token or without one. */

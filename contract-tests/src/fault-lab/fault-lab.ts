@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { LockManager, LockOptions } from '@locks/core';
+import type { LockBackend } from '@locks/core/backend';
 import { type CallableProcess, startProcess } from '@locks/core/conformance/process';
 import type { Address } from '@locks/core/conformance/proxy';
 import { type RedisProxy, startProxy, waitUntil } from '@locks/test-servers';
@@ -33,6 +34,9 @@ export abstract class FaultLab<Options extends object = LockOptions> implements 
 
   /** Locks of one client of its own. */
   abstract locks(at: Address, options?: Options): LockManager | Promise<LockManager>;
+
+  /** A backend on a client of its own, for a renewal thread. Absent: the lab has no such threads. */
+  backend?(at: Address, options?: Options): LockBackend | Promise<LockBackend>;
 
   /** What proxies understand: of Redis they count commands, and lose single replies. */
   protected readonly protocol: 'raw' | 'redis' = 'raw';

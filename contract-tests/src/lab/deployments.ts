@@ -59,6 +59,8 @@ export interface LabBackend {
    * (docs/spec.md §8.3).
    */
   readonly endsWithConnection?: boolean;
+  /** Whether its lab makes backends for renewal threads. */
+  readonly hasThreads?: boolean;
   /** Whether its server can come back without its data. */
   readonly canLoseData?: boolean;
   /** Megabytes of a disk that the server starts on, and that is then filled. Absent: it keeps nothing on a disk that the lab can fill. */

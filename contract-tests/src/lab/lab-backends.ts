@@ -41,7 +41,7 @@ const postgresSettings = ({ fewConnections }: DeploymentWish): object =>
 const leases = (ttlMs: number) => ({ modes: ALL_MODES, hasTokens: true, ttlMs, options: { ttlMs } });
 const zookeeperSession = { modes: TWO_MODES, hasTokens: true, ttlMs: 2_000, options: {} } as const;
 
-const redisLab = { modes: ALL_MODES, hasTokens: true, ttlMs: TTL_MS } as const;
+const redisLab = { modes: ALL_MODES, hasTokens: true, hasThreads: true, ttlMs: TTL_MS } as const;
 const redisOptions = { ttlMs: TTL_MS, backend: { maxPollMs: 200 } };
 
 /** One Redis server, as locks of this repository and of others meet it. */
@@ -65,6 +65,7 @@ export function redisSettings({ fewConnections, onDisk }: DeploymentWish): objec
 /** Leases on one server, by the driver that the options name. */
 const postgresLease = {
   ...leases(TTL_MS),
+  hasThreads: true,
   canLoseData: true,
   canSetClock: true,
   diskMb: 160,
@@ -75,6 +76,7 @@ const postgresLease = {
 export const labBackends: Readonly<Record<string, LabBackend>> = {
   sqlite: {
     ...leases(TTL_MS),
+    hasThreads: true,
     module: new URL('sqlite-lab.ts', import.meta.url).href,
     async deploy() {
       const folder = await mkdtemp(join(tmpdir(), 'locks-lab-'));
@@ -158,6 +160,7 @@ export const labBackends: Readonly<Record<string, LabBackend>> = {
   'postgres-lease-postgres-js': { ...postgresLease, options: { ttlMs: TTL_MS, driver: 'postgres-js' } },
   'postgres-lease-pgbouncer': {
     ...leases(TTL_MS),
+    hasThreads: true,
     ...several('postgres-faults/lease-lab.ts', startPostgres, async (postgres, owner) => {
       const pooler = owner.use(await startPgbouncer(postgres));
       return {

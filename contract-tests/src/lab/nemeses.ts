@@ -36,6 +36,8 @@ export interface Nemesis {
   readonly about: string;
   /** With what the servers must be started. */
   readonly needs?: 'clock' | 'disk' | 'few connections';
+  /** Whether a thread renews the leases of its workers while they are blocked, for up to {@link maxBlockedMsOf}. */
+  readonly hasThreads?: boolean;
   /** Whether it loses the packets of workers that have a network of their own, where the machine can make these. */
   readonly losesPackets?: boolean;
   applies(backend: LabBackend, deployment: LabDeployment): boolean;
@@ -245,7 +247,30 @@ export const nemeses = {
       await context.random.one(applicable).strike(context);
     },
   },
+  // After the others, whose numbers depend on their place.
+  block: onLoop('the event loop of a client stands still for 0.2 to 5 times as long as a hold lasts'),
+  'block-with-thread': onLoop(
+    'the event loop of a client stands still for as long, and a thread renews its leases for 2.5 times as long as a hold lasts at most',
+    true,
+  ),
 } as const satisfies Readonly<Record<string, Nemesis>>;
+
+/** Synchronous work. A worker in another language has no event loop that the lab could block. */
+function onLoop(about: string, hasThreads = false): Nemesis {
+  return {
+    about,
+    hasThreads,
+    applies: (backend) => backend.worker === undefined && (!hasThreads || backend.hasThreads === true),
+    async strike({ backend, random, workers }) {
+      await random.one(workers()).process.call.block(random.between(0.2, 5) * backend.ttlMs);
+    },
+  };
+}
+
+/** What a nemesis with renewal threads gives them as `maxBlockedMs`: some blocks are longer, and end a lease. */
+export function maxBlockedMsOf({ hasThreads }: Nemesis, { ttlMs }: LabBackend): number | undefined {
+  return hasThreads ? 2.5 * ttlMs : undefined;
+}
 
 /** Faults of the wall clock, in one direction. */
 function onClock(about: string, sign: 1 | -1): Nemesis {

@@ -16,6 +16,7 @@ import {
   type Nemesis,
   type NemesisContext,
   type NemesisName,
+  maxBlockedMsOf,
   nemeses,
   type RunningWorker,
 } from './nemeses.ts';
@@ -101,7 +102,9 @@ export async function runLab(run: LabRun): Promise<LabResult[] | undefined> {
   const hasNetworks = nemesis.losesPackets === true && (await canSeparateNetworks());
   // A worker with a network of its own reaches no port of this machine but those of its proxies.
   const setAt = await sets.listen(hasNetworks ? join(folder, 'kept-set') : undefined);
-  const crew = stack.use(new Crew(backend, deployment, hasNetworks, { workloads, setAt, folder, traces }));
+  const maxBlockedMs = maxBlockedMsOf(nemesis, backend);
+  const workerSetup = { workloads, setAt, folder, traces, maxBlockedMs };
+  const crew = stack.use(new Crew(backend, deployment, hasNetworks, workerSetup));
   await crew.start();
 
   const { random } = run;
@@ -170,22 +173,20 @@ export class NothingAcquired extends Error {
   }
 }
 
+/** What all workers of a run are told. */
+type CrewSetup = Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder' | 'traces' | 'maxBlockedMs'>;
+
 /** The workers of a run. */
 class Crew implements AsyncDisposable {
   workers: RunningWorker[] = [];
   readonly #backend: LabBackend;
   readonly #deployment: LabDeployment;
   readonly #hasNetworks: boolean;
-  readonly #setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder' | 'traces'>;
+  readonly #setup: CrewSetup;
   #names = 0;
 
   /** @param hasNetworks - whether each worker has a network of its own */
-  constructor(
-    backend: LabBackend,
-    deployment: LabDeployment,
-    hasNetworks: boolean,
-    setup: Pick<LabWorkerSetup, 'workloads' | 'setAt' | 'folder' | 'traces'>,
-  ) {
+  constructor(backend: LabBackend, deployment: LabDeployment, hasNetworks: boolean, setup: CrewSetup) {
     this.#backend = backend;
     this.#deployment = deployment;
     this.#hasNetworks = hasNetworks;

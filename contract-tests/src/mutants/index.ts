@@ -2,6 +2,7 @@ import { permitsMutants } from './permits.ts';
 import { permitsLimitsMutants } from './permits-limits.ts';
 import { sharedMutants } from './shared.ts';
 import { stealMutants } from './steal.ts';
+import { blockedMutants } from './blocked.ts';
 import { cohortMutants } from './cohort.ts';
 import { exclusionMutants } from './exclusion.ts';
 import { expiryMutants } from './expiry.ts';
@@ -31,6 +32,7 @@ export const mutants: readonly PlantedMutant[] = [
   ...expiryMutants,
   ...renewalMutants,
   ...renewalByAnotherMutants,
+  ...blockedMutants,
   ...lossMutants,
   ...fencingMutants,
   ...waitingMutants,

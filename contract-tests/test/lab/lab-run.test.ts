@@ -9,7 +9,7 @@ import { NothingAcquired, runLab } from '../../src/lab/run-lab.ts';
 import { WORKLOADS } from '../../src/lab/workloads.ts';
 
 describe('the lab', { timeout: 120_000 }, () => {
-  it.each(['none', 'pause', 'kill'] as const)(
+  it.each(['none', 'pause', 'kill', 'block', 'block-with-thread'] as const)(
     'runs every workload on SQLite under the nemesis %s, and finds nothing',
     async (nemesis) => {
       const sentences: string[] = [];

@@ -7,6 +7,7 @@ export const GROUPS = [
   'ownership',
   'expiry',
   'renewal',
+  'blocked',
   'loss',
   'fencing',
   'waiting',

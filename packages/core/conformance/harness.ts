@@ -83,8 +83,8 @@ export interface Waiver {
 /** How the suite reaches a backend: what its author writes. */
 export interface HarnessDefinition {
   /**
-   * `import.meta.url` of the module that exports the harness: child processes load it. It must not define tests. A process
-   * that works after a case closes its backend, and makes a new one for the next case.
+   * `import.meta.url` of the module that exports the harness: child processes load it, and their renewal threads. It must not define
+   * tests. A process that works after a case closes its backend, and makes a new one for the next case.
    */
   readonly module: string;
   /** Makes a new client of the store. It is called many times, in several processes: all clients share one store. */

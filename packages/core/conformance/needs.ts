@@ -2,6 +2,7 @@ import { copiedGrant } from '../src/backend/copied-grant.ts';
 import type { BackendFeature, LockMode } from '../src/backend/types.ts';
 import { createLocks, type LockManager } from '../src/create-locks.ts';
 import { isLockError } from '../src/errors.ts';
+import type { RenewalThread } from '../src/lifetime/renewal-thread.ts';
 import { adopt } from '../src/transfer/index.ts';
 import { CallCounter } from './around-calls.ts';
 import type { CaseContext } from './case-context.ts';
@@ -45,6 +46,8 @@ export const anyClient: Need = {
     renewal === 'any-client' ? undefined : without('only the client that was granted renews'),
   refused: anotherLeavesTheHold,
 };
+/** For cases in which a thread renews. */
+export const thread: Need = { missing: anyClient.missing, refused: threadsAreRefused };
 /** For cases with clients that live for less than the ttl. */
 export const clockExpiry: Need = {
   missing: ({ expiry = 'clock' }) =>
@@ -128,9 +131,14 @@ function mode(kind: LockMode['kind'], request: Request): Need {
 }
 
 /** Asserts that core refuses a capability that the backend does not declare, whatever the harness makes of core's managers. */
-async function coreRefuses(context: CaseContext, request: Request): Promise<void> {
-  await using locks = createLocks(await context.backend()) as LockManager;
+async function coreRefuses(
+  context: CaseContext,
+  request: Request,
+  renewalThread?: RenewalThread,
+): Promise<void> {
+  const backend = await context.backend();
   try {
+    await using locks = createLocks(backend, { renewalThread }) as LockManager;
     await request(locks, context.name());
   } catch (error) {
     if (isLockError(error, 'LOCK_UNSUPPORTED')) return;
@@ -199,6 +207,12 @@ async function ttlEndsNothing(context: CaseContext): Promise<void> {
       throw new Error('tenure is declared as a session, but a hold ended by its ttl');
     await taken.release();
   }
+}
+
+/** Asserts that core starts no thread that could not renew. */
+async function threadsAreRefused(context: CaseContext): Promise<void> {
+  const { renewalThread } = await import('../src/renewal-thread/index.ts');
+  await coreRefuses(context, () => {}, renewalThread(context.harness.module, { maxBlockedMs: 60_000 }));
 }
 
 /** Asserts that a renewal by another client leaves the hold as it is. */

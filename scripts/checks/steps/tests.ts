@@ -47,17 +47,16 @@ const LONG_FILES: Readonly<Record<string, readonly string[]>> = {
     'doctor/postgres',
     'doctor/zookeeper',
   ],
-  etcd: ['many-waiters', 'renewal-thread'],
+  etcd: ['many-waiters'],
   file: ['renewal-thread'],
   memory: ['deadlock-model'],
-  mysql: ['connections-in-use', 'long-queue', 'renewal-thread'],
-  postgres: ['advisory-load', 'lease-load', 'renewal-thread'],
+  mysql: ['connections-in-use', 'long-queue'],
+  postgres: ['advisory-load', 'lease-load'],
   'redis-glide': ['cluster'],
   'redis-ioredis': ['renewal-thread'],
-  'redis-node': ['topologies', 'renewal-thread'],
+  'redis-node': ['topologies'],
   simulation: ['simulation', 'planted-errors', 'traces'],
   site: ['reference'],
-  sqlite: ['renewal-thread'],
 };
 
 /** Test files that judge a store by how fast it answers, under faults: nothing runs beside them. */
@@ -199,7 +198,7 @@ export const testSteps: readonly Step[] = [
   ),
   vitestStep(
     'contract:stall',
-    'an event loop that stands still after a call, on every store: nothing is given up, and no lock is left',
+    'an event loop that stands still, on every store: nothing is given up, no lock is left, and a thread keeps the leases',
     'contract-tests',
     ['--dir=stall'],
     { kind: 'alone', uses: allServers },

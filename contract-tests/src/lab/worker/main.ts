@@ -2,8 +2,9 @@
 import { openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isLockError, type Lease, type LockManager } from '@locks/core';
+import { isLockError, type Lease, type LockManager, type ManagerOptions } from '@locks/core';
 import { serveCalls } from '@locks/core/conformance/process';
+import { renewalThread } from '@locks/core/renewal-thread';
 import { type HistoryMode, HistoryRecorder, type RecordedHold, recordTrace } from '@locks/history';
 import type { FaultLab } from '../../fault-lab/fault-lab.ts';
 import { SetClient } from '../kept-set.ts';
@@ -29,10 +30,13 @@ async function commands(): Promise<LabWorkerCommands> {
   const { traces, name } = setup;
   const trace = traces === undefined ? undefined : recordTrace(join(traces, `${name}.jsonl`));
   const { default: Lab } = (await import(setup.module)) as { default: new () => FaultLab<object> };
-  const locks = await new Lab().locks(setup.address as never, setup.options);
+  const locks = await new Lab().locks(setup.address as never, { ...setup.options, ...threadOf(setup) });
   return {
     async start() {
       loops = Promise.all(setup.workloads.map((workload) => startLoops(locks, workload)));
+    },
+    async block(ms) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
     },
     async stop() {
       stopping = true;
@@ -48,6 +52,13 @@ async function commands(): Promise<LabWorkerCommands> {
       return Object.fromEntries(await Promise.all(counted));
     },
   };
+}
+
+function threadOf({ maxBlockedMs }: LabWorkerSetup): ManagerOptions {
+  if (maxBlockedMs === undefined) return {};
+  const module = new URL('thread-backend.ts', import.meta.url);
+  module.searchParams.set('setup', JSON.stringify(setup));
+  return { renewalThread: renewalThread(module, { maxBlockedMs }) };
 }
 
 async function ghostsOf(locks: LockManager, names: readonly string[], withinMs: number): Promise<number> {

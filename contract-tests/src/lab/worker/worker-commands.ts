@@ -17,10 +17,14 @@ export interface LabWorkerSetup {
   readonly traces?: string | undefined;
   /** For how long sections last at most. */
   readonly holdMs: number;
+  /** For how long a renewal thread renews the leases of a blocked worker. Absent: there is no thread. */
+  readonly maxBlockedMs?: number | undefined;
 }
 
 export interface LabWorkerCommands {
   start(): Promise<void>;
+  /** Blocks the event loop. */
+  block(ms: number): Promise<void>;
   /** Resolves when every loop has ended; no section is left open. */
   stop(): Promise<void>;
   /** For each workload, how many of its resources cannot be acquired within some time. For a worker that has not started. */

@@ -50,6 +50,7 @@ export async function startWorker(
 class SpokenWorker extends SpokenProcess implements WorkerProcess {
   readonly call: LabWorkerCommands = {
     start: async () => void (await this.ask('start')),
+    block: async (ms) => void (await this.ask('block', ms)),
     stop: async () => void (await this.ask('stop')),
     ghosts: async (withinMs) =>
       (await this.ask('ghosts', withinMs)) as Awaited<ReturnType<LabWorkerCommands['ghosts']>>,

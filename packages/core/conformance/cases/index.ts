@@ -1,5 +1,6 @@
 import type { ConformanceCase } from '../case.ts';
 import { abortCases } from './abort.ts';
+import { blockedCases } from './blocked.ts';
 import { exclusionCases } from './exclusion.ts';
 import { exclusionAfterAnEndCases } from './exclusion-after-an-end.ts';
 import { expiryCases } from './expiry.ts';
@@ -76,6 +77,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...renewalCases,
   ...renewalAnswerCases,
   ...renewalByAnotherCases,
+  ...blockedCases,
   ...lossCases,
   ...fencingCases,
   ...waitingCases,

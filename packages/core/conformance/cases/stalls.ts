@@ -4,17 +4,16 @@ import type { CaseContext } from '../case-context.ts';
 import type { Child } from '../child/child.ts';
 import { delegate, NoReply } from '../delegate.ts';
 import { holdersOf } from '../raw.ts';
+import { succeedsOnce } from '../rounds.ts';
 
 /** How often core repeats a failed release, in milliseconds. */
 const REPEATED_MS = 1_000;
-/** On a busy machine the store itself may be too late: of so many rounds one must succeed. */
-const ROUNDS = 3;
 
 /** A process whose core waits for the answer to a release for no longer than the slack of the store, so that a short stall outlasts it. */
 async function hastyChild(context: CaseContext): Promise<Child> {
   const child = await context.child();
   await child.close();
-  await child.open(context.timing.slackMs);
+  await child.open({ releaseBudgetMs: context.timing.slackMs });
   return child;
 }
 
@@ -82,14 +81,3 @@ export const stallCases: readonly ConformanceCase[] = [
     },
   },
 ];
-
-/** Runs a round until one succeeds. */
-async function succeedsOnce(round: () => Promise<void>): Promise<void> {
-  for (let rounds = 1; ; rounds += 1) {
-    try {
-      return await round();
-    } catch (error) {
-      if (rounds === ROUNDS) throw error;
-    }
-  }
-}

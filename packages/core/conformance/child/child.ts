@@ -23,6 +23,7 @@ export class Child extends CallableProcess<Commands> {
   readonly timers = this.call.timers;
   readonly keptOpen = this.call.keptOpen;
   readonly open = this.call.open;
+  readonly untilThreadStopped = this.call.untilThreadStopped;
   readonly close = this.call.close;
   setWallClock: Commands['setWallClock'] = (...args) => {
     this.#wasDisturbed = true;

@@ -34,6 +34,15 @@ export interface ContendOptions extends RemoteOptions {
   readonly holdMs?: number;
 }
 
+export interface OpenOptions {
+  /** How long core waits for the answer to a release. @defaultValue as the backend says */
+  readonly releaseBudgetMs?: number;
+  /** For how long a renewal thread renews the leases of a blocked event loop. @defaultValue there is no thread */
+  readonly maxBlockedMs?: number;
+  /** Whether the thread ends by itself at its first renewal, unsent. @defaultValue false */
+  readonly endsAtRenewal?: boolean;
+}
+
 /** The commands that a child process understands. Times are on the monotonic clock of the machine. */
 export interface Commands {
   acquire(name: string, options?: RemoteOptions, kind?: RemoteKind): Promise<RemoteLease>;
@@ -63,12 +72,10 @@ export interface Commands {
   keptOpen(): Promise<string>;
   /** Closes the manager, and stops waiting for commands: whatever keeps the process alive from now on is a leak. */
   closeAndLinger(): Promise<void>;
-  /**
-   * Makes a manager on a backend of its own, for the following commands.
-   *
-   * @param releaseBudgetMs - how long core waits for the answer to a release; default: as the backend says
-   */
-  open(releaseBudgetMs?: number): Promise<void>;
+  /** Makes a manager on a backend of its own, for the following commands. */
+  open(options?: OpenOptions): Promise<void>;
+  /** Resolves when the renewal thread has ended by itself. */
+  untilThreadStopped(): Promise<void>;
   /** Closes the manager and forgets its leases; rejects if there was an unhandled error since the process started. */
   close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import type { LockManager } from '../../src/create-locks.ts';
 import { isLockError } from '../../src/errors.ts';
+import { onLockEvent } from '../../src/events.ts';
 import type { Lease } from '../../src/lease.ts';
 import { delegate } from '../delegate.ts';
 import type { Harness } from '../harness.ts';
@@ -10,6 +11,7 @@ import type {
   Commands,
   ContendOptions,
   LeaseReading,
+  OpenOptions,
   RemoteKind,
   RemoteLease,
   RemoteOptions,
@@ -22,6 +24,7 @@ export class RemoteClient implements Commands {
   readonly #unhandled: readonly string[];
   readonly #leases = new Map<number, Lease>();
   #manager: LockManager | undefined;
+  #threadStopped: Promise<void> | undefined;
   #count = 0;
 
   constructor(harness: Harness, unhandled: readonly string[]) {
@@ -29,10 +32,32 @@ export class RemoteClient implements Commands {
     this.#unhandled = unhandled;
   }
 
-  async open(releaseBudgetMs?: number): Promise<void> {
+  async open({ releaseBudgetMs, maxBlockedMs, endsAtRenewal }: OpenOptions = {}): Promise<void> {
     const backend = await this.#harness.createBackend();
     const given = releaseBudgetMs === undefined ? backend : delegate(backend, { releaseBudgetMs });
-    this.#manager = this.#harness.createLocks(given);
+    if (maxBlockedMs === undefined) {
+      this.#manager = this.#harness.createLocks(given);
+      return;
+    }
+    // The module is imported here: the others start faster without it.
+    const { renewalThread } = await import('../../src/renewal-thread/index.ts');
+    const module = new URL('../thread/main.js', import.meta.url);
+    module.searchParams.set('harness', this.#harness.module);
+    if (endsAtRenewal) {
+      module.searchParams.set('endsAtRenewal', '');
+      // Its warning is part of the case.
+      process.removeAllListeners('warning');
+      this.#threadStopped = new Promise((resolve) => {
+        const stop = onLockEvent('locks:renewal-thread-stopped', () => resolve(stop()));
+      });
+    }
+    this.#manager = this.#harness.createLocks(given, {
+      renewalThread: renewalThread(module, { maxBlockedMs }),
+    });
+  }
+
+  async untilThreadStopped(): Promise<void> {
+    await this.#threadStopped;
   }
 
   async close(): Promise<void> {
