@@ -9,7 +9,7 @@ const budgets = [
     limit: '3.5 kB',
     ignore: ['./errors.js', './holder-query.js', './manager-core.js', './names.js', './renewal-status.js'],
   },
-  { name: 'file', limit: '22.9 kB', ignore: ['@locks/core'] },
+  { name: 'file', limit: '23.1 kB', ignore: ['@locks/core'] },
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '23.1 kB', ignore: ['@locks/core'] },

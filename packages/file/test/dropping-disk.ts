@@ -100,7 +100,7 @@ export function statesAfter(before: Tree, steps: readonly Step[]): Tree[] {
           .filter(([path]) => isReachable(path, paths, before))
           .map(([path, at]) => [path, typeof at === 'number' ? contents(at) : at] as const),
       );
-      states.set(JSON.stringify([...tree].sort()), tree);
+      states.set(JSON.stringify([...tree].sort(([one], [other]) => (one < other ? -1 : 1))), tree);
     }
   }
   return [...states.values()];
