@@ -156,7 +156,8 @@ export class FileSchedule {
     this.#workers.words[ALIVE + slotOf(one.pid)] = 1;
     this.#note(one, 'starts');
     one.worker.begin({ op: 'start', pid: one.pid, folder: this.#folder });
-    one.worker.answer();
+    const answer = one.worker.answer();
+    if (answer.status === 'failed') throw new Error(answer.error);
   }
 
   /** One step of one process. Gives whether there was one. */

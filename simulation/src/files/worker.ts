@@ -177,6 +177,8 @@ const modules: Readonly<Record<string, unknown>> = {
 
 const simulated = {
   platform: 'linux',
+  versions: process.versions,
+  hrtime: process.hrtime,
   get pid() {
     return pid;
   },
