@@ -305,9 +305,11 @@ describe('several processes', () => {
       wasLeft(file);
       writeFileSync(`${file}.lock.owner`, 'of another user');
       const other = new Other(65_534);
-      expect(await other.ask({ by: 'own', file })).toEqual({ is: 'held' });
+      // A takeover that a busy machine makes too slow gives up, and leaves the directory fresh.
+      await expect.poll(() => other.ask({ by: 'own', file }), { timeout: 30_000 }).toEqual({ is: 'held' });
       expect(await other.ask('release')).toEqual({ is: 'released' });
       expect(leftBeside(file)).toEqual([]);
     },
+    60_000,
   );
 });
