@@ -52,7 +52,7 @@ export function scriptOf(seed: number): Script {
   const hows = (lock: number): readonly How[] =>
     isPermits[lock] === true ? ['one', 'both'] : ['write', 'read'];
   const members = Array.from({ length: 2 + below(3) }, (): Steps => {
-    const chosen = [0, 1, 2, 3].map((lock) => [random(), lock] as const).toSorted();
+    const chosen = [0, 1, 2, 3].map((lock) => [random(), lock] as const).toSorted(([a], [b]) => a - b);
     return chosen.slice(0, 1 + below(3)).map(([, lock]) => ({
       lock: `lock ${lock}`,
       how: hows(lock)[below(2)] as How,
