@@ -227,30 +227,31 @@ class Crew implements AsyncDisposable {
 
   /** What still holds a resource when everybody has stopped, for longer than holds last. */
   async ghosts(): Promise<Partial<Record<Workload, number>>> {
-    const probe = await this.#open();
+    // Without a thread, for whose start it would have to wait.
+    const probe = await this.#open({ ...this.#setup, maxBlockedMs: undefined });
     this.workers.push(probe);
     return await probe.process.call.ghosts(GHOST_TTLS * this.#backend.ttlMs);
   }
 
-  async #open(): Promise<RunningWorker> {
+  async #open(given = this.#setup): Promise<RunningWorker> {
     this.#names += 1;
     const name = `worker ${this.#names}`;
     // On a busy machine a process may take too long to start: it is killed then, and another one started.
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#start(name);
+        return await this.#start(name, given);
       } catch (error) {
         if (tries >= MOST_STARTS) throw error;
       }
     }
   }
 
-  async #start(name: string): Promise<RunningWorker> {
+  async #start(name: string, given: CrewSetup): Promise<RunningWorker> {
     await using stack = new AsyncDisposableStack();
     const network = this.#hasNetworks ? stack.use(new ProcessNetwork()) : undefined;
     const { address, proxies } = await this.#deployment.connect(network?.host);
     const { module, options, worker: program } = this.#backend;
-    const setup: LabWorkerSetup = { ...this.#setup, name, module, address, options, holdMs: HOLD_MS };
+    const setup: LabWorkerSetup = { ...given, name, module, address, options, holdMs: HOLD_MS };
     const process = await startWorker(setup, { program, network, proxies });
     stack.move();
     return { name, process, proxies, network };

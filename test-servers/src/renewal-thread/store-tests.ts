@@ -1,4 +1,3 @@
-// One file, since every store passes the same tests of leases that a thread renews (docs/spec.md §20).
 import { execFile, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -28,8 +27,8 @@ function seen(lease: Lease): unknown {
 }
 
 /**
- * The tests that every store passes whose holds any client renews. The module has the default export that the thread needs, and calls
- * `disturb(import.meta.url)`; it finds the server by the variables of the process.
+ * Tests of leases that a thread renews, beside the group `blocked` of the suite, which runs on every store. The module has the default
+ * export that the thread needs, and calls `disturb(import.meta.url)`; it finds the server by the variables of the process.
  */
 export function testRenewalThread(module: URL, makeBackend: () => LockBackend, ttlMs = 1_500): void {
   function open(options: ManagerOptions = {}, maxBlockedMs?: number, query = ''): LockManager {
