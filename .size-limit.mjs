@@ -6,7 +6,7 @@ const budgets = [
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',
-    limit: '3.5 kB',
+    limit: '4.2 kB',
     ignore: ['./errors.js', './holder-query.js', './manager-core.js', './names.js', './renewal-status.js'],
   },
   { name: 'file', limit: '22.9 kB', ignore: ['@locks/core'] },
