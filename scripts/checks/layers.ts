@@ -24,7 +24,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     [
       '{command-line,duration,own-folder,store-url}.ts',
       'stores/open-backend.ts',
-      'board/ended-holds.ts',
+      'board/{ended-holds,wait-picture}.ts',
       'doctor/trial.ts',
       'guardian/{messages,processes}.ts',
     ],

@@ -56,7 +56,7 @@ export async function readChain(
     );
     return holders.map(readableHolder);
   };
-  query.chain = undefined;
+  let members: readonly ChainMember[] = [];
   const chain = followWaits(start, {
     async holdersOf(lock) {
       if (lock === start) return query.holders ?? [];
@@ -71,8 +71,8 @@ export async function readChain(
     },
   });
   for await (const member of chain) {
-    query.chain = [...(query.chain ?? []), member];
-    query.chainText = textOf(query.chain);
+    query.chain = members = [...members, member];
+    query.chainText = textOf(members);
   }
 }
 

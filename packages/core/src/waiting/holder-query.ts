@@ -20,7 +20,7 @@ export interface HolderQuery {
   /** Whether a lease of this manager is in the way. */
   readonly isHeldHere: boolean;
   /** Whom the holders wait for themselves, and a sentence on it, once that is known. */
-  chain?: readonly ChainMember[] | undefined;
+  chain?: readonly ChainMember[];
   chainText?: string;
   answered: Promise<void>;
 }
