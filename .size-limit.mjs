@@ -6,7 +6,7 @@ const budgets = [
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',
-    limit: '3.5 kB',
+    limit: '4.2 kB',
     ignore: [
       './context.js',
       './errors.js',

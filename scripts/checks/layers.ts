@@ -7,7 +7,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['main.ts', 'guardian/main.ts', 'prove-store/main.ts'],
     ['run-cli.ts'],
     ['commands/{board,doctor,once,prove,release,reset,run,verify}.ts', 'open-store.ts'],
-    ['commands/look.ts'],
+    ['commands/{look,why}.ts'],
     ['commands/guarded-command.ts', 'slots/*-slots.ts'],
     [
       'board/board-server.ts',
@@ -24,7 +24,7 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     [
       '{command-line,duration,own-folder,store-url}.ts',
       'stores/open-backend.ts',
-      'board/ended-holds.ts',
+      'board/{ended-holds,wait-picture}.ts',
       'doctor/trial.ts',
       'guardian/{messages,processes}.ts',
     ],
@@ -44,12 +44,17 @@ export const LAYERS: Readonly<Record<string, readonly (readonly string[])[]>> = 
     ['acquire/**', 'run.ts'],
     ['lease/**'],
     ['deadlock/long-waits.ts'],
-    ['deadlock/{deadlock-error,read-graph,wait-edges}.ts'],
-    ['deadlock/{told-wait,wait-graph}.ts', 'manager-core.ts'],
+    ['deadlock/{deadlock-error,read-graph,timeout-chain,wait-edges}.ts'],
+    ['deadlock/wait-graph.ts', 'manager-core.ts'],
     ['call/**', 'waiting/**'],
     ['options.ts', 'scope/**', 'lifetime/**'],
     ['rules/**'],
-    ['backend/**', '{errors,events,names,lease,protocol,readable-state}.ts', 'lifetime/renewal-status.ts'],
+    [
+      'backend/**',
+      '{errors,events,names,lease,protocol,readable-state}.ts',
+      'deadlock/{told-wait,wait-chain}.ts',
+      'lifetime/renewal-status.ts',
+    ],
     ['{process-wide,async-context,follow-signal}.ts', 'lifetime/clock.ts', 'acquire/acquisition-id.ts'],
   ],
   etcd: [

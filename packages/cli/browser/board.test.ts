@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { OWN_LOCK, WAIT_NAMES } from '@locks/core/backend';
 import { findServer, waitUntil } from '@locks/test-servers';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -169,5 +170,51 @@ describe('locks board in Chromium', () => {
     expect(tree).not.toMatch(/- (button|table|region)$/m);
     expect(tree).toMatch(/columnheader "Since"/);
     expect(tree).toMatch(/rowheader "named"/);
+  });
+
+  it('draws who waits for whom, and a circle so that one sees it', async () => {
+    const { locks } = redis;
+    const tell = async (held: string, label: string, waitsFor?: string) => {
+      const lease = await locks.lock(held).acquire({ label });
+      if (waitsFor === undefined) return;
+      const name = `${WAIT_NAMES}${lease.acquisitionId}`;
+      await locks
+        .lock(name, { [OWN_LOCK]: true } as object)
+        .acquire({ label: `1 000000000.z x ${waitsFor}` });
+    };
+    await tell('invoices', 'nightly:815');
+    await tell('stock', 'web-1:4711', 'invoices');
+    await tell('accounts/anna', 'transfer-1:33', 'accounts/ben');
+    await tell('accounts/ben', 'transfer-2:16', 'accounts/anna');
+    await open('--allow-release');
+    const region = page.getByRole('region', { name: 'Who waits for whom' });
+    const line = (name: string) => region.getByRole('listitem').filter({ hasText: new RegExp(`^${name} `) });
+    await line('stock').filter({ hasText: 'held by web-1:4711' }).waitFor();
+    expect(await line('stock').textContent()).toMatch(/waits for invoices$/);
+    expect(await line('accounts/ben').textContent()).toMatch(/waits for accounts\/anna: a circle$/);
+    expect(await region.getByRole('listitem').count()).toBe(4);
+    // Two arrows of the circle, in its colour, and one of the chain.
+    expect(await page.locator('#arrows .curve').count()).toBe(3);
+    expect(await page.locator('#arrows .curve.circle').count()).toBe(2);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const colour = (selector: string) =>
+        page
+          .locator(selector)
+          .first()
+          .evaluate((one) => one.ownerDocument.defaultView?.getComputedStyle(one).stroke);
+      expect(await colour('.curve.circle')).not.toBe(await colour('.curve:not(.circle)'));
+      const picture = process.env['LOCKS_BOARD_PICTURE'];
+      if (picture !== undefined)
+        await page.screenshot({ path: picture.replace('.png', `-waits-${colorScheme}.png`), fullPage: true });
+    }
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390);
+    const picture = process.env['LOCKS_BOARD_PICTURE'];
+    if (picture !== undefined)
+      await page.screenshot({ path: picture.replace('.png', '-waits-phone.png'), fullPage: true });
+    // The picture ends with the waits.
+    for await (const { name } of locks.list(WAIT_NAMES)) await locks.forceRelease(name);
+    await region.waitFor({ state: 'hidden' });
   });
 });

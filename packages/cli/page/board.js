@@ -13,6 +13,8 @@ let isPaused = false;
 let asked;
 /** How many holds had ended, to tell of the new ones. */
 let toldOf;
+/** Who waits for whom, as it is shown. */
+let drawn = [];
 
 /** A name or label, with characters that would change what the page shows written out. */
 function printable(text) {
@@ -110,7 +112,7 @@ function newRow(key, name, columns, hold) {
   return row;
 }
 
-function show({ at, states, isPart, ended, error, mayRelease }) {
+function show({ at, states, isPart, ended, picture, error, mayRelease }) {
   const holds = states.flatMap(({ holders }) => holders).length;
   const waits = states.flatMap(({ waiters }) => waiters).length;
   const part = isPart ? `; the first ${states.length} names only: start the command with a PREFIX` : '';
@@ -120,8 +122,69 @@ function show({ at, states, isPart, ended, error, mayRelease }) {
   element('action-column').hidden = !mayRelease;
   fill(element('held'), states.flatMap(rowsOf), mayRelease);
   fill(element('ended'), ended.map(endedRowOf), false);
+  showPicture(picture);
   problem(error === undefined ? '' : `The store did not answer; this is what it said before. ${error}`);
   tellOf(ended);
+}
+
+/** A line for each lock whose holder waits, and for each that it waits for. A line that stays is the same element. */
+function showPicture(picture) {
+  drawn = picture;
+  element('waits-section').hidden = picture.length === 0;
+  const list = element('waits');
+  while (list.children.length > picture.length) list.lastElementChild.remove();
+  while (list.children.length < picture.length) {
+    const item = document.createElement('li');
+    item.append(document.createElement('strong'), document.createElement('span'));
+    list.append(item);
+  }
+  for (const [index, { name, holders, waitsFor }] of picture.entries()) {
+    const item = list.children[index];
+    const isInCircle = waitsFor.some((to) => to.isInCircle);
+    item.classList.toggle('circle', isInCircle);
+    const by =
+      holders.length === 0 ? 'held by nobody that is listed' : `held by ${holders.map(who).join(', ')}`;
+    const on = waitsFor.map((to) => printable(to.name)).join(', ');
+    const wait = on === '' ? '' : `, waits for ${on}${isInCircle ? ': a circle' : ''}`;
+    const texts = [printable(name), ` ${by}${wait}`];
+    for (const [part, text] of texts.entries())
+      if (item.children[part].textContent !== text) item.children[part].textContent = text;
+  }
+  drawArrows();
+}
+
+/** An arrow from each lock to those that its holders wait for, at the left of the lines. */
+function drawArrows() {
+  const svg = element('arrows');
+  const items = [...element('waits').children];
+  const lineOf = new Map(drawn.map(({ name }, index) => [name, index]));
+  const right = svg.clientWidth;
+  const middle = (index) => items[index].offsetTop + items[index].offsetHeight / 2;
+  const paths = drawn.flatMap(({ waitsFor }, from) =>
+    waitsFor.flatMap(({ name, isInCircle }) => {
+      const to = lineOf.get(name);
+      // An arrow up, which closes a circle, goes around those down.
+      const [start, end] = [middle(from) + 7, middle(to) - 7];
+      const left = Math.max(0, right - (to > from ? 24 : 50) - 14 * Math.abs(to - from));
+      const curve = `M${right} ${start}C${left} ${start} ${left} ${end} ${right - 8} ${end}`;
+      const head = `M${right - 9} ${end - 5}L${right} ${end}L${right - 9} ${end + 5}z`;
+      const kind = isInCircle ? ' circle' : '';
+      return [
+        [curve, `curve${kind}`],
+        [head, `head${kind}`],
+      ];
+    }),
+  );
+  const shape = paths.join(' ');
+  if (svg.dataset.shape === shape) return;
+  svg.dataset.shape = shape;
+  const parts = paths.map(([d, kind]) => {
+    const path = document.createElementNS(svg.namespaceURI, 'path');
+    path.setAttribute('d', d);
+    path.setAttribute('class', kind);
+    return path;
+  });
+  svg.replaceChildren(...parts);
 }
 
 /** Tells screen readers of holds that were lost since the last look. */
@@ -179,6 +242,8 @@ element('pause').addEventListener('click', () => {
   isPaused = !isPaused;
   element('pause').setAttribute('aria-pressed', String(isPaused));
 });
+
+addEventListener('resize', drawArrows);
 
 for (;;) {
   let everyMs = 1_000;

@@ -5,7 +5,7 @@ import { UsageError } from './usage-error.ts';
 export const USAGE = `usage: locks run NAME [options] -- COMMAND [ARGUMENT…]
        locks once NAME --slot day|hour|D --at-most D [options] -- COMMAND [ARGUMENT…]
        locks once NAME --reset [--wait D]
-       locks ls [PREFIX] | show NAME | watch [PREFIX] | release NAME --id ID [options]
+       locks ls [PREFIX] | show NAME | why NAME | watch [PREFIX] | release NAME --id ID [options]
        locks board [PREFIX] [options]
        locks prepare | doctor | prove [options]
        locks verify FILE… [options]
@@ -30,6 +30,7 @@ once       runs COMMAND unless it was done in this slot, on any machine of the s
   --reset       forget the recorded slot, once no run is under way: the next call runs COMMAND
 ls         who holds and who waits, a line for each lock
 show       who holds NAME and who waits for it
+why        why NAME is not free: who holds it, what its holder waits for, who holds that, and so on
 watch      ls, again and again; --every D, default: 1s
 board      ls as a page for a browser, on this machine alone; --port N, --every D
   --allow-release  the page has a button that ends a hold, after a question; its address has a token then
@@ -107,6 +108,7 @@ const OPTIONS = {
   },
   ls: STORE,
   show: STORE,
+  why: STORE,
   watch: { ...STORE, every: { type: 'string' } },
   board: {
     ...CONNECTION,

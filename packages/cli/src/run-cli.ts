@@ -9,6 +9,7 @@ import { readProvePlan } from './commands/prove-plan.ts';
 import { readResetPlan, reset } from './commands/reset.ts';
 import { readReleasePlan, release } from './commands/release.ts';
 import { readRunPlan, run } from './commands/run.ts';
+import { why } from './commands/why.ts';
 import { readDuration } from './duration.ts';
 import { EXIT } from './exit-codes.ts';
 import { openStore, REACH_MS, type Store } from './open-store.ts';
@@ -150,6 +151,7 @@ function prepared(line: CommandLine, environment: Environment): Prepared {
   }
   if (operand === undefined) throw new UsageError(`${command}: the name of the lock is missing`);
   if (command === 'show') return done(({ locks }) => show(locks, operand, json, write));
+  if (command === 'why') return done(({ locks }) => why(locks, operand, json, write));
   const plan = readReleasePlan(operand, values, process.stdin.isTTY === true);
   return { execute: ({ locks }) => release(locks, plan, json, write) };
 }

@@ -43,6 +43,22 @@ export interface CircleMember {
   readonly waitsFor: string;
 }
 
+/** One of those that a wait waits for: it holds a lock, and may itself wait for the lock that the next one holds. */
+export interface ChainMember {
+  /** The name of the lock that it holds. */
+  readonly name: string;
+  /** The identity of its acquisition in the store. */
+  readonly acquisitionId: string;
+  /** The label of its lease. */
+  readonly label: string | undefined;
+  /** How long it has held the lock, in whole milliseconds, where that is known. */
+  readonly heldForMs: number | undefined;
+  /** How long its lease lasts without a renewal, in milliseconds, where that is known. */
+  readonly expiresInMs: number | undefined;
+  /** The name of the lock that it waits for; `undefined` where it tells of no wait. */
+  readonly waitsFor: string | undefined;
+}
+
 /** The details of a new {@link LockError}, besides code and message. */
 export interface LockErrorDetails {
   readonly lockName?: string | undefined;
@@ -56,10 +72,12 @@ export interface LockErrorDetails {
   readonly blockedMs?: number | undefined;
   /** Who waits for whom, with `LOCK_DEADLOCK`. */
   readonly circle?: readonly CircleMember[] | undefined;
+  /** Who was waited for, with `LOCK_TIMEOUT`. */
+  readonly chain?: readonly ChainMember[] | undefined;
 }
 
 /** The properties of an error that not every error has. */
-const DETAILS = ['lockName', 'backend', 'reason', 'blockedMs', 'circle'] as const;
+const DETAILS = ['lockName', 'backend', 'reason', 'blockedMs', 'circle', 'chain'] as const;
 // The symbol is registered: two copies of core in one process recognise each other's errors.
 const brand = Symbol.for('@locks/core/LockError');
 
@@ -95,6 +113,11 @@ export class LockError extends Error {
   declare readonly blockedMs: number | undefined;
   /** Who waits for whom, beginning with the code that got this error, with `LOCK_DEADLOCK`; otherwise `undefined`. */
   declare readonly circle: readonly CircleMember[] | undefined;
+  /**
+   * Who was waited for, with `LOCK_TIMEOUT`: a holder of the lock, a holder of the lock that this one waits for, and so on, as far as it was known;
+   * otherwise `undefined`.
+   */
+  declare readonly chain: readonly ChainMember[] | undefined;
   /** The value of the work that had succeeded: with `LOCK_LOST` from a `run`, and where `coalesce` of `@locks/once` cannot store it. */
   declare readonly result?: unknown;
 

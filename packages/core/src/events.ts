@@ -7,6 +7,7 @@ import {
   unsubscribe,
 } from 'node:diagnostics_channel';
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
+import type { ChainMember } from './errors.ts';
 
 /** The fields of every event but `locks:fence-rejected`, `locks:renewal-thread-stopped` and `locks:slot-ahead`. Times are milliseconds. */
 export interface LockEvent {
@@ -54,6 +55,8 @@ export interface LockEvents {
     readonly error: unknown;
     /** The holders shortly before, where a `LOCK_TIMEOUT` names them. */
     readonly holders: readonly Holder[] | undefined;
+    /** Who was waited for, as the `chain` of a `LOCK_TIMEOUT` says. */
+    readonly chain: readonly ChainMember[] | undefined;
   };
   /** A lease was released. The release took `tookMs`; when it was sent, the lease had `remainingMs` left of `validForMs`. */
   'locks:released': LockEvent & { readonly heldMs: number; readonly tookMs: number } & ShareOfValidity;

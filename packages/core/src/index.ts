@@ -15,6 +15,7 @@ export type {
   ProtocolStep,
 } from './protocol.ts';
 export {
+  type ChainMember,
   type CircleMember,
   isLockError,
   LockError,

@@ -40,12 +40,13 @@ export function groupWith(groupOf: GroupOf | undefined): GroupOf {
 /** The outcome of an acquire that got no lease. */
 export function outcomeOf(
   error: unknown,
-): 'timeout' | 'contended' | 'queue_full' | 'closed' | 'aborted' | 'error' {
+): 'timeout' | 'contended' | 'queue_full' | 'deadlock' | 'closed' | 'aborted' | 'error' {
   // An abort rejects with the signal's reason: any value, and a `LockError` where the signal is that of another lease, or of `newestWins`.
   if (!isLockError(error) || error.code === 'LOCK_LOST' || error.code === 'LOCK_SUPERSEDED') return 'aborted';
   if (error.code === 'LOCK_TIMEOUT') return 'timeout';
   if (error.code === 'LOCK_CONTENDED') return 'contended';
   if (error.code === 'LOCK_QUEUE_FULL') return 'queue_full';
+  if (error.code === 'LOCK_DEADLOCK') return 'deadlock';
   return error.code === 'LOCK_CLOSED' ? 'closed' : 'error';
 }
 

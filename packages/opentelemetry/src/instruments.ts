@@ -12,6 +12,7 @@ export interface Instruments {
   readonly handOffGap: Histogram;
   readonly lateReleases: Counter;
   readonly slowHolds: Counter;
+  readonly deadlocks: Counter;
   readonly releaseFailures: Counter;
   readonly abandonFailures: Counter;
   readonly fenceRejected: Counter;
@@ -72,6 +73,11 @@ export function instrumentsOf(meter: Meter): Instruments {
       "Releases that were sent in the last fifth of the lease's validity.",
     ),
     slowHolds: counter('lock.hold.slow', '{lease}', 'Leases that were held for more than twice their ttl.'),
+    deadlocks: counter(
+      'lock.deadlocks',
+      '{acquire}',
+      'Acquires that ended since they were in a circle of waits.',
+    ),
     releaseFailures: counter('lock.release.failures', '{release}', 'Releases without an answer.'),
     abandonFailures: counter(
       'lock.abandon.failures',

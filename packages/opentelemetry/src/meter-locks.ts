@@ -154,7 +154,9 @@ class LockMeter {
   #gaveUp(event: LockEvents['locks:gave-up']): void {
     const { waitedMs, error, contendedAs } = event;
     if (contendedAs !== undefined) this.#waitsNoMore(event, contendedAs);
-    const attributes = { ...this.#failed(event), 'lock.outcome': outcomeOf(error) };
+    const outcome = outcomeOf(error);
+    if (outcome === 'deadlock') this.#instruments.deadlocks.add(1, this.#attributesOf(event));
+    const attributes = { ...this.#failed(event), 'lock.outcome': outcome };
     this.#instruments.acquireDuration.record(waitedMs / 1_000, attributes);
   }
 

@@ -1,4 +1,4 @@
-import type { BaseLease, Lease, LockTrace } from '@locks/core';
+import { type BaseLease, isLockError, type Lease, type LockTrace } from '@locks/core';
 import { matching, optional, type OptionTable, readOptions } from '@locks/core/backend';
 import {
   context,
@@ -142,6 +142,9 @@ class LockTracer {
       ...(token !== undefined && { 'lock.fencing_token': String(token) }),
     };
     span.setAttributes({ ...attributes, 'lock.outcome': outcome });
+    // The members of a circle have names of locks, and only their number is told.
+    const members = isLockError(message.error) ? message.error.circle?.length : undefined;
+    if (members !== undefined) span.addEvent('lock.deadlock', { 'lock.circle.length': members });
     const parent = trace.getSpan(around);
     if (parent !== undefined && this.#startedRuns.delete(parent)) parent.setAttributes(attributes);
   }

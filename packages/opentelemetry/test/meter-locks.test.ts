@@ -3,6 +3,7 @@ import { memoryTestBackend } from '@locks/memory';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { meterLocks } from '../src/index.ts';
 import { CollectedMetrics } from './collected.ts';
+import { inCircle } from './in-circle.ts';
 
 const series = { 'lock.backend': 'memory', 'lock.mode': 'exclusive' };
 let metrics: CollectedMetrics;
@@ -272,3 +273,12 @@ test.each([{ meterProvider: {} }, { groupOf: 'order' }, { prefix: 'a' }, []])(
     );
   },
 );
+
+test('a deadlock is counted, and is no failure of the store', async () => {
+  const locks = locksOn();
+  await inCircle(locks);
+  expect(await metrics.value('lock.deadlocks', series)).toBe(1);
+  const ended = { 'lock.outcome': 'deadlock', 'error.type': 'LOCK_DEADLOCK' };
+  expect(await metrics.histogram('lock.acquire.duration', ended)).toMatchObject({ count: 1 });
+  expect(await metrics.histogram('lock.acquire.duration', { 'lock.outcome': 'error' })).toBe(undefined);
+});

@@ -10,6 +10,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { traceLocks } from '../src/index.ts';
+import { inCircle } from './in-circle.ts';
 
 const exporter = new InMemorySpanExporter();
 const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
@@ -160,3 +161,12 @@ test.each([{ tracerProvider: {} }, { groupOf: 1 }, { names: true }])(
     );
   },
 );
+
+test('the span of an acquire that was in a circle has an event with its length, and no name', async () => {
+  await inCircle(locks);
+  const events = spans('lock.acquire').flatMap((one) => one.events);
+  expect(events).toMatchObject([{ name: 'lock.deadlock', attributes: { 'lock.circle.length': 2 } }]);
+  expect(
+    spans('lock.acquire').filter(({ attributes }) => attributes['lock.outcome'] === 'deadlock'),
+  ).toHaveLength(1);
+});

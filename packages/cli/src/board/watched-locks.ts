@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Holder, LockManager, ResourceState } from '@locks/core';
+import { WAIT_NAMES } from '@locks/core/backend';
 import { type EndedHold, EndedHolds } from './ended-holds.ts';
+import { type DrawnLock, waitPicture } from './wait-picture.ts';
 
 /** Maximum number of names that are read: a page with more rows helps nobody. */
 export const MOST_NAMES = 1_000;
@@ -13,6 +15,8 @@ export interface BoardState {
   /** `true`: there are more than {@link MOST_NAMES} names. */
   readonly isPart: boolean;
   readonly ended: readonly EndedHold[];
+  /** Who waits for whom. */
+  readonly picture: readonly DrawnLock[];
   /** The reason why the last look failed; the state is older then. */
   readonly error?: string;
 }
@@ -23,7 +27,7 @@ export class WatchedLocks {
   readonly #prefix: string;
   readonly #ended = new EndedHolds();
   #lastLook: Promise<void> = Promise.resolve();
-  #state: BoardState = { at: 0, states: [], isPart: false, ended: [] };
+  #state: BoardState = { at: 0, states: [], isPart: false, ended: [], picture: [] };
 
   constructor(locks: LockManager, prefix: string) {
     this.#locks = locks;
@@ -44,17 +48,21 @@ export class WatchedLocks {
 
   async #lookNow(): Promise<void> {
     const at = Date.now();
-    const states: ResourceState[] = [];
-    let isPart = false;
-    for await (const { name, holders, waiters } of this.#locks.list(this.#prefix)) {
-      isPart = states.length === MOST_NAMES;
-      if (isPart) break;
-      states.push({ name, holders, waiters });
-    }
+    const { states, isPart } = await this.#list(this.#prefix);
     states.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const told = states.length === 0 ? [] : (await this.#list(WAIT_NAMES)).states;
     // A partial list leaves out names whose holds have not ended.
     if (!isPart) this.#ended.look(states, at, Date.now());
-    this.#state = { at, states, isPart, ended: this.#ended.list };
+    this.#state = { at, states, isPart, ended: this.#ended.list, picture: waitPicture(states, told) };
+  }
+
+  async #list(prefix: string): Promise<{ states: ResourceState[]; isPart: boolean }> {
+    const states: ResourceState[] = [];
+    for await (const { name, holders, waiters } of this.#locks.list(prefix)) {
+      if (states.length === MOST_NAMES) return { states, isPart: true };
+      states.push({ name, holders, waiters });
+    }
+    return { states, isPart: false };
   }
 
   /** Looks until `signal` aborts. */

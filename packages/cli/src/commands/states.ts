@@ -1,4 +1,4 @@
-import type { Holder, ResourceState, Waiter } from '@locks/core';
+import type { ChainMember, Holder, ResourceState, Waiter } from '@locks/core';
 import { jsonLine, shown } from '../foreign-text.ts';
 
 /** A state as one line of JSON: the documented form `{ name, holders, waiters }`. */
@@ -51,7 +51,7 @@ function rowsOf(state: ResourceState): string[][] {
   ]);
 }
 
-function who({ label, acquisitionId }: Holder | Waiter): string {
+export function who({ label, acquisitionId }: Pick<ChainMember, 'label' | 'acquisitionId'> | Holder): string {
   const id = shown(acquisitionId);
   return label === undefined ? id : `${shown(label)} (${id})`;
 }
@@ -74,6 +74,6 @@ function waited({ waitingForMs }: Waiter): string {
   return waitingForMs === undefined ? '' : `, for ${seconds(waitingForMs)}`;
 }
 
-function seconds(ms: number | undefined): string {
+export function seconds(ms: number | undefined): string {
   return ms === undefined ? '' : `${(ms / 1_000).toFixed(1)} s`;
 }

@@ -18,7 +18,7 @@ import type { LocalTicket } from '../waiting/local-queues.ts';
 import { freshAcquisitionId } from './acquisition-id.ts';
 import { isAged, renewAged } from './aged-grant.ts';
 import { circleError } from './circle-error.ts';
-import { whenLong } from './long-wait.ts';
+import { explainWait, whenLong } from './long-wait.ts';
 import { queueFullError } from './queue-full-error.ts';
 import { conflictError } from './conflict-error.ts';
 import { interruptionFromOutside } from './interruption-error.ts';
@@ -332,6 +332,7 @@ export class AcquireLoop {
       const askAt = deadline - Math.min(HOLDER_QUERY_MS, (deadline - this.#startedAt) / 2);
       this.#cancelHolderQuery = deadlines.at(askAt, () => {
         this.#holderQuery = holderQueries.ask(resource);
+        explainWait(this.#core, resource, this.#holderQuery, this.#startedAt);
       });
     }
     if (!contendedChannel.hasSubscribers) return;
@@ -394,8 +395,8 @@ export class AcquireLoop {
     if (this.#sent && protocol.isHeard)
       protocol.tell({ step: 'gives-up', acquisition: shown(this.#request) });
     if (this.#sent) this.#core.abandonWhenAdmitted(this.#request);
-    const holders = this.#holderQuery?.holders;
-    publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders });
+    const { holders, chain } = this.#holderQuery ?? {};
+    publish('locks:gave-up', { ...this.#identity(), ...this.#waited(), error, holders, chain });
     return error;
   }
 

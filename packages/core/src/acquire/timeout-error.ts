@@ -20,7 +20,9 @@ export function timeoutError(
 ): LockError {
   const { ttl } = core.backend.capabilities;
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
-  const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.`];
+  const parts = [
+    `Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.${query?.chainText ?? ''}`,
+  ];
   if (query?.isHeldHere) {
     parts.push(
       'Another call of this process holds it: wait for longer, or hold it for less. ' +
@@ -43,7 +45,8 @@ export function timeoutError(
         `waitMs ${waiting.waitMs}, ttlMs ${waiting.ttlMs}.`,
     );
   }
-  return core.error(waiting === undefined ? 'LOCK_CONTENDED' : 'LOCK_TIMEOUT', parts.join(' '), resource);
+  const code = waiting === undefined ? 'LOCK_CONTENDED' : 'LOCK_TIMEOUT';
+  return core.error(code, parts.join(' '), resource, { chain: query?.chain });
 }
 
 /** Whether a dead holder can be in the way until its ttl is over: a session, and a foreign key without an end, has none. */

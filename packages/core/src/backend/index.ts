@@ -52,4 +52,6 @@ export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
 export { CombinedClock } from '../lifetime/clock.ts';
 export { renewalStatusOf } from '../lifetime/renewal-status.ts';
 export { invalidArgument, messageOf, mustBe } from '../errors.ts';
-export { OWN_LOCK, OWN_NAMES } from '../names.ts';
+export { OWN_LOCK, OWN_NAMES, WAIT_NAMES } from '../names.ts';
+export { type ToldWait, toldBy } from '../deadlock/told-wait.ts';
+export { type ChainHolder, followWaits, type WaitSource } from '../deadlock/wait-chain.ts';

@@ -8,6 +8,8 @@ import { ELSEWHERE, labelOf, type ToldWait, waitId } from './told-wait.ts';
 import { WaitEdges } from './wait-edges.ts';
 import { circleToEnd, deadlocked } from './wait-graph.ts';
 
+export { readChain } from './timeout-chain.ts';
+
 /** The pause before each of the second readings of a circle, in periods of the watch. */
 const PAUSE_PERIODS = 1 / 4;
 /** How often a circle is read again. In that time every process that lives keeps its edges. */

@@ -4,6 +4,7 @@ import { CallContext, dropped, INTERRUPTED } from '../call/call-context.ts';
 import { type CallDeadlines, DRAINING } from '../call/call-deadlines.ts';
 import type { CallLimit } from '../call/call-limit.ts';
 import { Failure } from '../call/failure.ts';
+import type { ChainMember } from '../errors.ts';
 import { readableState } from '../readable-state.ts';
 import type { LeaseMonitor } from '../lifetime/lease-monitor.ts';
 
@@ -18,6 +19,9 @@ export interface HolderQuery {
   error: unknown;
   /** Whether a lease of this manager is in the way. */
   readonly isHeldHere: boolean;
+  /** Whom the holders wait for themselves, and a sentence on it, once that is known. */
+  chain?: readonly ChainMember[];
+  chainText?: string;
   answered: Promise<void>;
 }
 
