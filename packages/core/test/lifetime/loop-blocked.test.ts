@@ -7,8 +7,8 @@ test('a block of two thirds of the shortest ttl is told once, before the leases 
   useFakeClock();
   const told: unknown[] = [];
   const locks = locksOn(scriptedBackend(), { ttlMs: 30_000 });
-  const long = await locks.lock('long').acquire();
   const lease = await locks.lock('short').acquire({ ttlMs: 3_000 });
+  const long = await locks.lock('long').acquire();
   const lost = listenTo('locks:lost');
   const stop = onLockEvent('locks:loop-blocked', (event) => told.push([event, lost.length]));
   stallLoop(4_000);
