@@ -13,7 +13,10 @@ const thread = renewalThread(module, { maxBlockedMs: 60_000, captureStack: true 
 const locks = createLocks(makeBackend(), { ttlMs, renewalThread: thread });
 const told: LockEvents['locks:loop-blocked'][] = [];
 const end = onLockEvent('locks:loop-blocked', (event) => told.push(event));
-await locks.lock(`blocked-worker-${process.pid}`).run(() => block(2 * ttlMs));
+await locks.lock(`blocked-worker-${process.pid}`).run(() => {
+  parentPort?.postMessage('blocks');
+  block(2 * ttlMs);
+});
 end();
 await locks.close();
 parentPort?.postMessage(told);

@@ -281,6 +281,8 @@ export function testRenewalThread(module: URL, makeBackend: () => LockBackend, t
       const worker = new Worker(new URL('blocked-worker.ts', import.meta.url), {
         workerData: { module: module.href, ttlMs },
       });
+      expect(await once(worker, 'message')).toEqual(['blocks']);
+      reckonsLong(1.5 * ttlMs);
       const [told] = await once(worker, 'message');
       expect(told).toMatchObject([{ leases: 1, stack: undefined }]);
       await worker.terminate();
