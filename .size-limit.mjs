@@ -2,7 +2,7 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   // What looks for circles over processes is loaded by the first long wait, and has a budget of its own.
-  { name: 'core', limit: '24.4 kB', ignore: ['./long-waits.js'] },
+  { name: 'core', limit: '24.55 kB', ignore: ['./long-waits.js'] },
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',

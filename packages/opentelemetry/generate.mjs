@@ -59,6 +59,12 @@ const alerts = [
       'One renewal in ten is confirmed with less than a third of its lease left: the next step is a lost lease.',
   },
   {
+    name: 'LockLoopBlocked',
+    expr: `sum by (lock_backend) ${rise(series('lock.loop.block.duration', '_count'), '15m')}`,
+    severity: 'warning',
+    summary: 'The event loop stood still for a third of a ttl or more: a longer block loses a lock.',
+  },
+  {
     name: 'LockWaitsLong',
     expr: `${quantile(0.95, series('lock.acquire.duration', '_bucket', 'lock_outcome=~"acquired|timeout"'), '5m')} > 5`,
     for: '5m',
@@ -195,11 +201,12 @@ const panels = [
     ]),
   ],
   [
-    'Late releases, and holds of more than twice the ttl',
+    'Late releases, holds of more than twice the ttl, blocks of the event loop',
     'short',
     [
       [`sum(increase(${counter('lock.release.late')}[$__rate_interval]))`, 'late release'],
       [`sum(increase(${counter('lock.hold.slow')}[$__rate_interval]))`, 'held for long'],
+      [`sum(increase(${series('lock.loop.block.duration', '_count')}[$__rate_interval]))`, 'blocked'],
     ],
   ],
 ];

@@ -9,7 +9,7 @@ import {
 import type { AcquireRequest, Holder, LockMode, LossReason } from './backend/types.ts';
 import type { ChainMember } from './errors.ts';
 
-/** The fields of every event but `locks:fence-rejected`, `locks:renewal-thread-stopped` and `locks:slot-ahead`. Times are milliseconds. */
+/** The fields of every event but `locks:fence-rejected`, `locks:loop-blocked`, `locks:renewal-thread-stopped` and `locks:slot-ahead`. Times are milliseconds. */
 export interface LockEvent {
   readonly name: string;
   /** The `name` of the backend. */
@@ -62,8 +62,11 @@ export interface LockEvents {
   'locks:released': LockEvent & { readonly heldMs: number; readonly tookMs: number } & ShareOfValidity;
   /** A lease was lost after `heldMs`. */
   'locks:lost': LockEvent & { readonly heldMs: number; readonly reason: LossReason };
-  /** The store confirmed a renewal. When its answer came, the lease had `remainingMs` left of `validForMs`. */
-  'locks:renewed': LockEvent & ShareOfValidity;
+  /**
+   * The store confirmed a renewal. When its answer came, the lease had `remainingMs` left of `validForMs`; when it was sent, the event loop
+   * had stood still for at least `blockedMs`, mostly 0.
+   */
+  'locks:renewed': LockEvent & ShareOfValidity & { readonly blockedMs: number };
   /** A renewal got no clear answer. It is repeated until the lease ends. */
   'locks:renewal-failed': LockEvent & { readonly remainingMs: number; readonly error: unknown };
   /** A release got no answer. The lease ends by its ttl. */
@@ -72,6 +75,18 @@ export interface LockEvents {
   'locks:abandon-failed': LockEvent & { readonly error: unknown };
   /** A lease without `maxHoldMs` is held for more than 2 × ttl. Published once per lease. */
   'locks:slow-hold': LockEvent & { readonly heldMs: number; readonly ttlMs: number };
+  /**
+   * The event loop stood still, for at least `blockedMs`: a third of `ttlMs`, the shortest ttl of the `leases` that this manager held meanwhile,
+   * or more. Published once for each block, when it is over. A machine that slept, or a clock set forward, looks the same.
+   */
+  'locks:loop-blocked': {
+    readonly backend: string;
+    readonly blockedMs: number;
+    readonly ttlMs: number;
+    readonly leases: number;
+    /** The stack of what blocked it, as that of an error, from a renewal thread with `captureStack`; else `undefined`. */
+    readonly stack: string | undefined;
+  };
   /** A renewal thread ended by itself. The event loop has renewed its `leases` leases since then; none outlives a block any more. */
   'locks:renewal-thread-stopped': {
     readonly backend: string;

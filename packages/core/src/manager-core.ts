@@ -234,6 +234,10 @@ export class ManagerCore implements LeaseOwner {
     };
   }
 
+  blockedMs(now: number): number {
+    return this.monitor.blockedMs(now);
+  }
+
   leaseLost(lease: LeaseState, reason: LossReason): void {
     this.drop(lease, reason);
     lease.onLost?.();
@@ -245,8 +249,8 @@ export class ManagerCore implements LeaseOwner {
   }
 
   /** Ends the monitoring of a lease. */
-  drop(lease: LeaseState, why: LossReason | 'released' | 'transferred' | 'useless'): void {
-    if (this.monitor.remove(lease, why) && this.protocol.isHeard)
+  drop(lease: LeaseState, why: LossReason | 'released' | 'transferred' | 'useless', now?: number): void {
+    if (this.monitor.remove(lease, why, now) && this.protocol.isHeard)
       this.protocol.tell({ step: 'ends', acquisition: shownLease(lease.grant), why, until: lease.deadline });
     if (this.monitor.leases.size === 0) this.#endDrain?.();
   }
@@ -260,7 +264,7 @@ export class ManagerCore implements LeaseOwner {
     const now = this.now();
     const lost = lease.lostAt(now);
     lease.released = true;
-    this.drop(lease, 'released');
+    this.drop(lease, 'released', now);
     if (lost !== undefined) return Promise.reject(lost);
     return this.#releases.send(
       (call) => this.protocol.calls.release(lease.grant, call),

@@ -37,7 +37,8 @@ export function stall(ms: number): void {
 
 /** The event loop stands still for `ms`: every clock is ahead of the timers from here on, which are late by as much. */
 export function stallLoop(ms: number): void {
-  const before = performance.now.bind(performance);
+  const { now } = performance;
+  const before = (vi.isMockFunction(now) && now.getMockImplementation()) || now.bind(performance);
   vi.spyOn(performance, 'now').mockImplementation(() => before() + ms);
 }
 

@@ -11,6 +11,7 @@ export interface Instruments {
   readonly renewalMargin: Histogram;
   readonly handOffGap: Histogram;
   readonly lateReleases: Counter;
+  readonly loopBlockDuration: Histogram;
   readonly slowHolds: Counter;
   readonly deadlocks: Counter;
   readonly releaseFailures: Counter;
@@ -23,6 +24,8 @@ const ACQUIRE_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ];
 const HOLD_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600];
+/** Bucket boundaries: from a third of a short ttl to the longest block that a renewal thread is given. */
+const BLOCK_SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300];
 /**
  * Bucket boundaries of the remaining share of validity. A renewal is sent in a third of the ttl: a store that answers at once
  * leaves two thirds.
@@ -71,6 +74,12 @@ export function instrumentsOf(meter: Meter): Instruments {
       'lock.release.late',
       '{release}',
       "Releases that were sent in the last fifth of the lease's validity.",
+    ),
+    loopBlockDuration: histogram(
+      'lock.loop.block.duration',
+      's',
+      'For how long the event loop stood still at least, in blocks of a third of the shortest ttl or more.',
+      BLOCK_SECONDS,
     ),
     slowHolds: counter('lock.hold.slow', '{lease}', 'Leases that were held for more than twice their ttl.'),
     deadlocks: counter(

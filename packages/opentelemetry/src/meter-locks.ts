@@ -112,7 +112,8 @@ class LockMeter {
 
   /** The events that are only counted. */
   #failures(): (() => void)[] {
-    const { renewals, releaseFailures, abandonFailures, slowHolds, fenceRejected } = this.#instruments;
+    const { renewals, releaseFailures, abandonFailures, slowHolds, fenceRejected, loopBlockDuration } =
+      this.#instruments;
     return [
       onLockEvent('locks:renewal-failed', (event) =>
         renewals.add(1, { ...this.#failed(event), 'lock.outcome': 'failed' }),
@@ -123,6 +124,9 @@ class LockMeter {
       }),
       onLockEvent('locks:abandon-failed', (event) => abandonFailures.add(1, this.#failed(event))),
       onLockEvent('locks:slow-hold', (event) => slowHolds.add(1, this.#attributesOf(event))),
+      onLockEvent('locks:loop-blocked', ({ backend, blockedMs }) =>
+        loopBlockDuration.record(blockedMs / 1_000, { 'lock.backend': backend }),
+      ),
       onLockEvent('locks:fence-rejected', ({ backend }) => fenceRejected.add(1, { 'lock.backend': backend })),
     ];
   }

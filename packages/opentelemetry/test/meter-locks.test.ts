@@ -190,6 +190,16 @@ test('renewals are counted, with the share of the ttl that was left', async () =
   await lease[Symbol.asyncDispose]();
 });
 
+test('a block of the event loop is measured once, in seconds', async () => {
+  const lease = await locksOn(undefined, { ttlMs: 300 }).lock('a').acquire();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+  await expect(lease.release()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'expired' });
+  const blocked = await metrics.histogram('lock.loop.block.duration', { 'lock.backend': 'memory' });
+  expect(blocked).toMatchObject({ count: 1 });
+  expect(blocked?.sum).toBeGreaterThan(0.28);
+  expect(blocked?.sum).toBeLessThan(5);
+});
+
 test('a renewal that is asked for with another ttl has a margin of its own ttl', async () => {
   const lease = await locksOn().lock('a').acquire();
   await lease.renew(2_000);

@@ -1,9 +1,20 @@
-import { execFile, spawn } from 'node:child_process';
+// One file, since every store passes the same tests of leases that a thread renews (docs/spec.md §20).
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createLocks, type Lease, type LockManager, type ManagerOptions, onLockEvent } from '@locks/core';
+import { once } from 'node:events';
+import { Session } from 'node:inspector';
+import { Worker } from 'node:worker_threads';
+import {
+  createLocks,
+  type Lease,
+  type LockEvents,
+  type LockManager,
+  type ManagerOptions,
+  onLockEvent,
+} from '@locks/core';
 import type { LockBackend } from '@locks/core/backend';
 import { renewalThread } from '@locks/core/renewal-thread';
 import { adopt, transfer } from '@locks/core/transfer';
@@ -31,9 +42,15 @@ function seen(lease: Lease): unknown {
  * export that the thread needs, and calls `disturb(import.meta.url)`; it finds the server by the variables of the process.
  */
 export function testRenewalThread(module: URL, makeBackend: () => LockBackend, ttlMs = 1_500): void {
-  function open(options: ManagerOptions = {}, maxBlockedMs?: number, query = ''): LockManager {
+  function open(
+    options: ManagerOptions = {},
+    maxBlockedMs?: number,
+    query = '',
+    captureStack = false,
+  ): LockManager {
     const url = new URL(query, module);
-    const thread = maxBlockedMs === undefined ? {} : { renewalThread: renewalThread(url, { maxBlockedMs }) };
+    const thread =
+      maxBlockedMs === undefined ? {} : { renewalThread: renewalThread(url, { maxBlockedMs, captureStack }) };
     const locks = createLocks(makeBackend(), { ttlMs, waitMs: 20_000, ...thread, ...options }) as LockManager;
     onTestFinished(() => locks.close());
     return locks;
@@ -153,6 +170,113 @@ export function testRenewalThread(module: URL, makeBackend: () => LockBackend, t
       block(3 * ttlMs);
       expect(seen(adopted)).toBe('held');
       await adopted.release();
+    });
+  });
+
+  describe('the event of a block (§8.5, §20.9)', () => {
+    /** The blocks that are told while the test runs. */
+    function blocksTold(): LockEvents['locks:loop-blocked'][] {
+      const told: LockEvents['locks:loop-blocked'][] = [];
+      onTestFinished(onLockEvent('locks:loop-blocked', (event) => told.push(event)));
+      return told;
+    }
+
+    /** What the event says of a block of two ttls with one lease, which is told at the release or at the next heartbeat. */
+    async function blockTold(
+      captureStack: boolean,
+      work: (ms: number) => void,
+      query = '',
+    ): Promise<LockEvents['locks:loop-blocked']> {
+      const told = blocksTold();
+      const lease = await open({}, 60_000, query, captureStack).lock(fresh()).acquire();
+      await delay(200);
+      const startedAt = performance.now();
+      work(2 * ttlMs);
+      const tookMs = performance.now() - startedAt;
+      await waitUntil(() => told.length > 0, { what: 'the event' });
+      await delay(ttlMs);
+      await lease.release();
+      expect(told).toMatchObject([{ ttlMs, leases: 1 }]);
+      const [event] = told as [LockEvents['locks:loop-blocked']];
+      expect(event.blockedMs).toBeGreaterThan(1.6 * ttlMs);
+      expect(event.blockedMs).toBeLessThanOrEqual(tookMs + 50);
+      return event;
+    }
+
+    function reckonsLong(ms: number): void {
+      const end = performance.now() + ms;
+      while (performance.now() < end);
+    }
+
+    it('names what blocked it, where the thread takes the stack', async () => {
+      const { stack } = await blockTold(true, reckonsLong);
+      expect(stack).toMatch(/^ +at reckonsLong \(.*store-tests\.ts:\d+:\d+\)\n/);
+    });
+
+    it('names code that waits, too, and has no stack without the option', async () => {
+      expect((await blockTold(true, block)).stack).toMatch(/ at block \(.*disturbed\.ts:\d+:\d+\)/);
+      expect((await blockTold(false, block)).stack).toBeUndefined();
+    });
+
+    it('has no stack of native code, and the next block has its own', async () => {
+      const told = blocksTold();
+      const lease = await open({}, 60_000, '', true).lock(fresh()).acquire();
+      await delay(200);
+      spawnSync('sleep', [String((2 * ttlMs) / 1_000)]);
+      await waitUntil(() => told.length === 1, { what: 'the first event' });
+      reckonsLong(2 * ttlMs);
+      await waitUntil(() => told.length === 2, { what: 'the second event' });
+      expect(told.map(({ stack }) => stack)).toEqual([undefined, expect.stringContaining('reckonsLong')]);
+      expect(seen(lease)).toBe('held');
+      await lease.release();
+    });
+
+    it('is told at a release that comes before every heartbeat', async () => {
+      const told = blocksTold();
+      const locks = open({}, 60_000, '', true);
+      await locks.lock(fresh()).run(async () => {
+        await delay(200);
+        reckonsLong(2 * ttlMs);
+      });
+      expect(told).toMatchObject([{ leases: 1, stack: expect.stringContaining('reckonsLong') }]);
+    });
+
+    it('has its stack while a debugger is attached, which is not told of a pause', async () => {
+      const session = new Session();
+      session.connect();
+      onTestFinished(() => session.disconnect());
+      let pauses = 0;
+      session.on('Debugger.paused', () => (pauses += 1));
+      session.post('Debugger.enable');
+      expect((await blockTold(true, reckonsLong)).stack).toContain('reckonsLong');
+      expect(pauses).toBe(0);
+    });
+
+    it('has no stack of a manager in another thread, whose thread does not take that of the main thread', async () => {
+      const worker = new Worker(new URL('blocked-worker.ts', import.meta.url), {
+        workerData: { module: module.href, ttlMs },
+      });
+      expect(await once(worker, 'message')).toEqual(['blocks']);
+      reckonsLong(1.5 * ttlMs);
+      const [told] = await once(worker, 'message');
+      expect(told).toMatchObject([{ leases: 1, stack: undefined }]);
+      await worker.terminate();
+    });
+
+    it('is told without a stack when the thread ends while it asks for one', async () => {
+      const stopped = new Promise((resolve) =>
+        onTestFinished(onLockEvent('locks:renewal-thread-stopped', resolve)),
+      );
+      const told = blocksTold();
+      const locks = open({}, 60_000, `?exits=${(2 / 3) * ttlMs}`, true);
+      await locks.lock(fresh()).acquire();
+      const startedAt = performance.now();
+      spawnSync('sleep', [String((2 * ttlMs) / 1_000)]);
+      reckonsLong(ttlMs / 10);
+      expect(performance.now() - startedAt).toBeLessThan(3 * ttlMs);
+      await stopped;
+      await waitUntil(() => told.length > 0, { what: 'the event' });
+      expect(told).toMatchObject([{ leases: 1, stack: undefined }]);
     });
   });
 

@@ -1,4 +1,5 @@
 import type { Grant, RenewalStatus } from '../backend/types.ts';
+import { runOutside } from '../async-context.ts';
 import { identityOf, type LockEvent, publish } from '../events.ts';
 import { followSignal } from '../follow-signal.ts';
 import { processWide } from '../process-wide.ts';
@@ -25,6 +26,8 @@ export class LeaseMonitor {
   readonly #clock: Clock;
   readonly #timer: Timer;
   readonly #leases = new Set<LeaseState>();
+  /** When the last block of the event loop was told. */
+  #blockToldAt = 0;
   /** The class of the leases. */
   readonly State: typeof LeaseState = LeaseState;
 
@@ -67,7 +70,9 @@ export class LeaseMonitor {
   }
 
   /** Stops monitoring a lease: from here on nothing renews it (docs/spec.md §4.1). Gives whether it was monitored. */
-  remove(lease: LeaseState, _why?: string): boolean {
+  remove(lease: LeaseState, _why?: string, now = this.#clock.now()): boolean {
+    // Synchronous work in `run` is followed by its release, before any timer. A lease that a shorter one outlives leaves it to that one.
+    if (3 * this.blockedMs(now) >= lease.ttlMs) this.tellBlock(now);
     const wasMonitored = this.#leases.delete(lease);
     if (wasMonitored && this.#leases.size === 0) monitors.delete(this);
     lease.unfollow?.();
@@ -85,6 +90,30 @@ export class LeaseMonitor {
     }
   }
 
+  /** For how long the event loop has stood still at least, in milliseconds: the timer has been due for so long. */
+  blockedMs(now: number): number {
+    return Math.max(0, Math.round(now - this.#timer.dueSince));
+  }
+
+  /** The stack of what blocked the event loop, where a thread has taken it. */
+  stackOfBlock?(): string | undefined;
+
+  /** Tells of a long block of the event loop once, before the leases that were held meanwhile end (docs/spec.md §8.5). */
+  tellBlock(now: number): void {
+    const blockedMs = this.blockedMs(now);
+    if (now - blockedMs < this.#blockToldAt) return;
+    let ttlMs = Number.POSITIVE_INFINITY;
+    let backend = '';
+    for (const lease of this.#leases) {
+      ttlMs = Math.min(ttlMs, lease.ttlMs);
+      backend = lease.owner.backendName;
+    }
+    if (3 * blockedMs < ttlMs) return;
+    this.#blockToldAt = now;
+    const told = { backend, blockedMs, ttlMs, leases: this.#leases.size, stack: this.stackOfBlock?.() };
+    runOutside(() => publish('locks:loop-blocked', told));
+  }
+
   /** Ends the leases whose time is over. */
   endOverdue(): void {
     const now = this.#clock.now();
@@ -97,6 +126,7 @@ export class LeaseMonitor {
 
   /** Ends leases that are over, renews those that are due, and gives the time of the next event. */
   #onTimer(now: number): number {
+    this.tellBlock(now);
     this.#endOverdueAt(now);
     for (const lease of this.#leases) if (now >= lease.slowAt) reportSlow(lease, now);
     // Renewals come after the losses: listeners of a loss may release other leases, which are not renewed (docs/spec.md §4.1).

@@ -9,6 +9,8 @@ export interface LeaseOwner {
   readonly backendName: string;
   readonly protocol: Protocol;
   now(): number;
+  /** For how long the event loop has stood still at least, in milliseconds. */
+  blockedMs(now: number): number;
   /** Called once, when the lease is lost. */
   leaseLost(lease: LeaseState, reason: LossReason): void;
 }
@@ -33,6 +35,8 @@ export interface SentRenewal {
   readonly requests: number;
   /** The shortest ttl of this renewal and of those unanswered when it was sent: the store may carry them out after it. */
   readonly shortestMs: number;
+  /** For how long the event loop had stood still at least when it was sent. */
+  readonly blockedMs: number;
   /** Whether the call ended without confirming the renewal. */
   unclear: boolean;
 }
@@ -174,12 +178,10 @@ export class LeaseState {
   foundLost(reason: LossReason): LockError {
     const lockName = this.grant.request.resource;
     const { owner } = this;
-    // The event loop has not run since the monitor was to do something for this lease: a renewal, or its end.
-    const blockedMs = Math.max(0, Math.round(owner.now() - Math.min(this.renewAt, this.keptUntil)));
     const lost = new LockError(
       'LOCK_LOST',
       `The lease on ${quote(lockName)} was lost: ${this.#explain(reason)}`,
-      { lockName, backend: owner.backendName, reason, blockedMs },
+      { lockName, backend: owner.backendName, reason, blockedMs: owner.blockedMs(owner.now()) },
     );
     this.#lost = lost;
     // Listeners run in no reentrant scope, least of all in that of the code that found the loss.
@@ -220,7 +222,14 @@ export class LeaseState {
       this.#requests += 1;
     }
     const shortestMs = Math.min(ttlMs, ...this.#unconfirmed.map((earlier) => earlier.ttlMs));
-    const renewal = { ttlMs, sentAt, requests: this.#requests, shortestMs, unclear: false };
+    const renewal = {
+      ttlMs,
+      sentAt,
+      requests: this.#requests,
+      shortestMs,
+      blockedMs: this.owner.blockedMs(sentAt),
+      unclear: false,
+    };
     this.#unconfirmed = [...this.#unconfirmed, renewal];
     return renewal;
   }
@@ -238,7 +247,7 @@ export class LeaseState {
   renewed(renewal: SentRenewal, keptMs: number | undefined): void {
     const validForMs = keptMs ?? renewal.ttlMs;
     this.#unconfirmed = this.#unconfirmed.filter((other) => other !== renewal);
-    const { requests, sentAt, shortestMs } = renewal;
+    const { requests, sentAt, shortestMs, blockedMs } = renewal;
     if (requests !== this.#requests || this.released || this.#lost !== undefined) return;
     // A stale reply to an earlier renewal moves nothing: the later renewal set the end at the store.
     if (sentAt < this.#confirmedAt) return;
@@ -249,7 +258,7 @@ export class LeaseState {
     const keptForMs = this.repeatsRenewal ? shortestMs : validForMs;
     if (renewedChannel.hasSubscribers) {
       const identity = identityOf(this.grant.request, this.owner.backendName);
-      publish('locks:renewed', { ...identity, ...this.shareLeft(this.owner.now()) });
+      publish('locks:renewed', { ...identity, ...this.shareLeft(this.owner.now()), blockedMs });
     }
     this.#deadline = endOf(sentAt, keptForMs);
     this.#validForMs = keptForMs;

@@ -11,6 +11,8 @@ export class Timer {
   readonly #fire: (now: number) => number;
   /** When something is due next; `Infinity` for never. The owner only reads it. */
   armedFor = Number.POSITIVE_INFINITY;
+  /** When the event loop was to fire it. Until it has, it stands still at least since then; what was due when it was armed is not late. */
+  dueSince = Number.POSITIVE_INFINITY;
   #handle: NodeJS.Timeout | undefined;
 
   /** @param fire - does what is due at `now`, and gives the time at which something is due next, or `Infinity` */
@@ -32,6 +34,7 @@ export class Timer {
     this.armedFor = dueAt;
     // Rounded up: a timer that fires a fraction early would find nothing due and fire again at once.
     const delay = Math.min(Math.max(1, Math.ceil(dueAt - now)), MAX_TIMEOUT_MS);
+    this.dueSince = Math.min(this.dueSince, now + delay);
     // The timer serves all: it must not keep, nor run in, the reentrant scope of the code that happened to arm it.
     this.#handle = runOutside(() => setTimeout(() => this.#onTimeout(), delay));
     this.#handle.unref();
@@ -47,7 +50,8 @@ export class Timer {
     this.#handle = undefined;
     this.armedFor = Number.POSITIVE_INFINITY;
     const now = this.#clock.now();
-    const next = this.#fire(now);
-    if (next < this.armedFor) this.arm(next, now);
+    const next = Math.min(this.#fire(now), this.armedFor);
+    this.dueSince = Number.POSITIVE_INFINITY;
+    if (next < Number.POSITIVE_INFINITY) this.arm(next, now);
   }
 }

@@ -78,6 +78,18 @@ export class LeaseKeeper implements LeaseOwner {
     return this.#clock.now();
   }
 
+  blockedMs(now: number): number {
+    return this.#monitor.blockedMs(now);
+  }
+
+  /** The shortest ttl of its leases; `Infinity` for none. */
+  get shortestMs(): number {
+    let shortestMs = Number.POSITIVE_INFINITY;
+    for (const { lease } of this.#entries.values())
+      if (lease !== undefined) shortestMs = Math.min(shortestMs, lease.ttlMs);
+    return shortestMs;
+  }
+
   receive(message: Exclude<ToThread, { readonly op: 'clock' }>): void {
     switch (message.op) {
       case 'keep':

@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { Grant, LossReason } from '../backend/types.ts';
 
 /** What the thread is started with. */
@@ -6,6 +7,14 @@ export interface ThreadData {
   readonly module: string;
   readonly maxBlockedMs: number;
   readonly cells: BigInt64Array<SharedArrayBuffer>;
+  /** For the stacks of what blocks the event loop; `undefined` where none are taken. */
+  readonly stacks: Pick<MessagePort, 'postMessage'> | undefined;
+}
+
+/** The stack of what blocks the event loop, which was silent since its heartbeat `beat`. */
+export interface StackMessage {
+  readonly beat: bigint;
+  readonly stack: string;
 }
 
 /** A message to the thread. `at` is the monotonic clock of the sender, in nanoseconds. */

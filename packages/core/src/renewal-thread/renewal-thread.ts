@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { milliseconds, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
+import { milliseconds, oneOf, optional, type OptionTable, readOptions } from '../backend/read-options.ts';
 import { invalidArgument, LockError, mustBe } from '../errors.ts';
 import { type RenewalThread, START } from '../lifetime/renewal-thread.ts';
 import { Renewer } from './renewer.ts';
@@ -11,7 +11,7 @@ import { withThread } from './with-thread.ts';
 export interface RenewalThreadOptions {
   /**
    * For how long the leases are renewed after the last heartbeat of the event loop, in milliseconds, from 100 to 86 400 000. A heartbeat is
-   * sent every tenth of that, and at least every second. After it, a process that hangs for ever loses its locks within their ttl.
+   * sent every tenth of that and of the shortest ttl, and at least every second. After it, a process that hangs for ever loses its locks within their ttl.
    */
   readonly maxBlockedMs: number;
   /**
@@ -19,11 +19,19 @@ export interface RenewalThreadOptions {
    * @defaultValue 30 000
    */
   readonly startTimeoutMs?: number | undefined;
+  /**
+   * Whether the thread takes the stack of what blocks the event loop, for `locks:loop-blocked`. It asks an inspector session of Node, once
+   * for each block that has lasted a third of the shortest ttl; nothing is paused. Without one (Bun, Deno, a manager in a worker thread), and
+   * where native code blocks, there is no stack.
+   * @defaultValue false
+   */
+  readonly captureStack?: boolean | undefined;
 }
 
 const TABLE = {
   maxBlockedMs: milliseconds(100, 86_400_000),
   startTimeoutMs: optional(milliseconds(100, 600_000), 30_000),
+  captureStack: optional(oneOf(true, false), false),
 } satisfies OptionTable<RenewalThreadOptions>;
 
 // setup: import { createLocks, type LockManager } from '@locks/core'; import { renewalThread } from '@locks/core/renewal-thread';
@@ -47,7 +55,7 @@ const TABLE = {
  */
 export function renewalThread(module: string | URL, options: RenewalThreadOptions): RenewalThread {
   const url = fileUrl(module);
-  const { maxBlockedMs, startTimeoutMs } = readOptions('renewalThread()', options, TABLE);
+  const { maxBlockedMs, startTimeoutMs, captureStack } = readOptions('renewalThread()', options, TABLE);
   let isStarted = false;
   return {
     maxBlockedMs,
@@ -67,7 +75,7 @@ export function renewalThread(module: string | URL, options: RenewalThreadOption
       if (isStarted)
         throw invalidArgument('createLocks(): the renewalThread belongs to another lock manager already.');
       isStarted = true;
-      const renewer = new Renewer(url, maxBlockedMs, startTimeoutMs, backend, clock);
+      const renewer = new Renewer(url, maxBlockedMs, startTimeoutMs, captureStack, backend, clock);
       class Monitor extends ThreadMonitor {
         override readonly renewer = renewer;
       }

@@ -1,18 +1,17 @@
 import { existsSync } from 'node:fs';
-import { Worker } from 'node:worker_threads';
+import { isMainThread, MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import { copiedGrant } from '../backend/copied-grant.ts';
 import type { Grant, LockBackend } from '../backend/types.ts';
 import { LockError, messageOf } from '../errors.ts';
 import { publish } from '../events.ts';
 import type { Clock } from '../lifetime/clock.ts';
-import type { FromThread, ThreadData } from './messages.ts';
-import { MAIN_BEAT, monotonicNs, NS_PER_MS, sharedCells, THREAD_BEATS } from './shared-lease.ts';
+import type { FromThread, StackMessage, ThreadData } from './messages.ts';
+import { beatEveryMs, MAIN_BEAT, monotonicNs, NS_PER_MS, sharedCells, THREAD_BEATS } from './shared-lease.ts';
 import { type Message, SharedRenewal } from './shared-renewal.ts';
 
 // Taken when the module is loaded, as the clock is: fake timers of a test runner send no heartbeats.
 const { setInterval, clearInterval, setTimeout, clearTimeout } = globalThis;
 
-const LONGEST_BEAT_MS = 1_000;
 /** A thread that was late, and has not counted up for so long after that, in milliseconds, hangs. */
 const HANGS_AFTER_MS = 1_000;
 /** A difference of the two clocks that is no gain of the wall clock, but the time between two readings. */
@@ -27,13 +26,20 @@ export class Renewer {
   readonly #backend: string;
   readonly #clock: Clock;
   readonly #cells = sharedCells(2);
-  readonly #beatMs: number;
+  readonly #maxBlockedMs: number;
+  /** On which the thread sends stacks, to be read at any time, and before any message of the worker. */
+  readonly #stacks: MessageChannel | undefined;
   readonly #worker: Worker;
   readonly #kept = new Map<number, SharedRenewal>();
   readonly #releasing = new WeakMap<Grant, SharedRenewal>();
   #ids = 0;
   #state: 'starting' | 'running' | 'ended' = 'starting';
   #beats: NodeJS.Timeout | undefined;
+  #beatMs = Number.POSITIVE_INFINITY;
+  /** When the last heartbeat was sent, on the manager's clock. */
+  #beatAt = 0;
+  /** Is told of a block before each heartbeat. */
+  monitor: { tellBlock(now: number): void } | undefined;
   #resolveStarted = (): void => {};
   /** What the counter of the thread was when a lease was late, and when that was. */
   #late: { readonly beats: bigint; readonly at: bigint } | undefined;
@@ -44,15 +50,20 @@ export class Renewer {
     module: string,
     maxBlockedMs: number,
     startTimeoutMs: number,
+    captureStack: boolean,
     { name }: LockBackend,
     clock: Clock,
   ) {
     this.#backend = name;
     this.#clock = clock;
-    this.#beatMs = Math.min(LONGEST_BEAT_MS, maxBlockedMs / 10);
+    this.#maxBlockedMs = maxBlockedMs;
     this.started = new Promise((resolve) => (this.#resolveStarted = resolve));
-    const workerData = { module, maxBlockedMs, cells: this.#cells } satisfies ThreadData;
-    this.#worker = new Worker(program(name), { workerData, name: 'locks-renewal' });
+    // A thread reaches the main thread alone, and not another one that has started it.
+    if (captureStack && isMainThread) this.#stacks = new MessageChannel();
+    const stacks = this.#stacks?.port2;
+    const workerData = { module, maxBlockedMs, cells: this.#cells, stacks } satisfies ThreadData;
+    const transferList = stacks === undefined ? [] : [stacks];
+    this.#worker = new Worker(program(name), { workerData, transferList, name: 'locks-renewal' });
     const late = (): void =>
       this.#failed('LOCK_BACKEND', `it did not start within startTimeoutMs (${startTimeoutMs} ms)`);
     const timer = setTimeout(late, startTimeoutMs).unref();
@@ -74,8 +85,8 @@ export class Renewer {
   keep(grant: Grant, ttlMs: number, countedFrom: number, renewUntil: number): SharedRenewal | undefined {
     if (!this.isRunning) return undefined;
     const id = (this.#ids += 1);
-    this.#beats ??= setInterval(() => this.#beat(), this.#beatMs).unref();
     this.#beat();
+    this.#beatFor(ttlMs);
     const at = monotonicNs();
     // In this order: should the process stand still between the two readings, the thread knows of less time left, never of more.
     const now = this.#clock.now();
@@ -111,10 +122,27 @@ export class Renewer {
     else if (at - this.#late.at > ns(HANGS_AFTER_MS)) this.#stopped(new Error('it hangs'));
   }
 
+  /** For how long the event loop has stood still at least, by the heartbeat that it was to send, at a time of the manager's clock. */
+  blockedMs(now: number): number {
+    return this.#beats === undefined ? 0 : now - this.#beatAt - this.#beatMs;
+  }
+
+  /** The stack of what has blocked the event loop since the last heartbeat, where the thread has taken it. */
+  takeStack(): string | undefined {
+    if (this.#stacks === undefined) return undefined;
+    const last = Atomics.load(this.#cells, MAIN_BEAT);
+    let taken: string | undefined;
+    for (let next; (next = receiveMessageOnPort(this.#stacks.port1)) !== undefined; ) {
+      const { beat, stack } = next.message as StackMessage;
+      if (beat === last) taken = stack;
+    }
+    return taken;
+  }
+
   async close(): Promise<void> {
     this.#state = 'ended';
-    clearInterval(this.#beats);
-    this.#beats = undefined;
+    this.#endBeats();
+    this.#stacks?.port1.close();
     this.#worker.unref();
     this.#resolveStarted();
     await this.#worker.terminate();
@@ -134,15 +162,34 @@ export class Renewer {
 
   forget(id: number): void {
     this.#kept.delete(id);
-    if (this.#kept.size > 0) return;
+  }
+
+  /** Sends heartbeats as often as a lease of this ttl needs them. */
+  #beatFor(ttlMs: number): void {
+    const beatMs = beatEveryMs(this.#maxBlockedMs, ttlMs);
+    if (beatMs >= this.#beatMs) return;
+    this.#endBeats();
+    this.#beatMs = beatMs;
+    this.#beats = setInterval(() => {
+      this.#beat();
+      // Not before: the leases that a block has ended are told with it.
+      if (this.#kept.size === 0) this.#endBeats();
+    }, beatMs).unref();
+  }
+
+  #endBeats(): void {
     clearInterval(this.#beats);
     this.#beats = undefined;
+    this.#beatMs = Number.POSITIVE_INFINITY;
   }
 
   #beat(): void {
+    const startedAt = this.#clock.now();
+    if (this.blockedMs(startedAt) > 0) this.monitor?.tellBlock(startedAt);
     // In this order: a process that stands still between the two readings is behind with the gain, never ahead.
     const now = this.#clock.now();
     const at = monotonicNs();
+    this.#beatAt = now;
     Atomics.store(this.#cells, MAIN_BEAT, at);
     const from = Number(at) / NS_PER_MS;
     const ms = now - from;

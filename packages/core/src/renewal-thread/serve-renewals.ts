@@ -1,6 +1,7 @@
 import { checkBackend } from '../backend/validate.ts';
 import type { LockBackend } from '../backend/types.ts';
 import { messageOf } from '../errors.ts';
+import { BlockWatch } from './block-watch.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
 import type { FromThread, ThreadData, ToThread } from './messages.ts';
 import { THREAD_BEATS } from './shared-lease.ts';
@@ -21,7 +22,7 @@ export interface ThreadPort {
  */
 export async function serveRenewals(
   port: ThreadPort,
-  { module, maxBlockedMs, cells }: ThreadData,
+  { module, maxBlockedMs, cells, stacks }: ThreadData,
   load: (url: string) => Promise<unknown>,
 ): Promise<void> {
   const post = (message: FromThread): void => port.postMessage(message);
@@ -35,7 +36,11 @@ export async function serveRenewals(
     else if (clock.isKnown) post({ op: 'ready', backend: backend.name });
     else post({ op: 'clock' });
   });
-  setInterval(() => Atomics.add(cells, THREAD_BEATS, 1n), BEAT_MS);
+  const watch = stacks && new BlockWatch(keeper, clock, cells, maxBlockedMs, stacks);
+  setInterval(() => {
+    Atomics.add(cells, THREAD_BEATS, 1n);
+    void watch?.look();
+  }, BEAT_MS);
   post({ op: 'clock' });
 }
 

@@ -40,6 +40,13 @@ export const REASONS = [
 export const MAIN_BEAT = 0;
 export const THREAD_BEATS = 1;
 
+const LONGEST_BEAT_MS = 1_000;
+
+/** How often the event loop sends heartbeats at least, in milliseconds, while it has a lease of this ttl. */
+export function beatEveryMs(maxBlockedMs: number, ttlMs: number): number {
+  return Math.min(LONGEST_BEAT_MS, maxBlockedMs / 10, ttlMs / 10);
+}
+
 export function sharedCells(count: number): BigInt64Array<SharedArrayBuffer> {
   return new BigInt64Array(new SharedArrayBuffer(count * BigInt64Array.BYTES_PER_ELEMENT));
 }

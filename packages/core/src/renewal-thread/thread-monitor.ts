@@ -20,15 +20,24 @@ export abstract class ThreadMonitor extends LeaseMonitor {
     const lease = super.start(...given) as ThreadLease | undefined;
     if (lease === undefined) return undefined;
     lease.monitor = this;
+    this.renewer.monitor = this;
     this.keep(lease);
     return lease;
   }
 
-  override remove(lease: LeaseState, why?: string): boolean {
+  override blockedMs(now: number): number {
+    return Math.max(super.blockedMs(now), Math.round(this.renewer.blockedMs(now)));
+  }
+
+  override stackOfBlock(): string | undefined {
+    return this.renewer.takeStack();
+  }
+
+  override remove(lease: LeaseState, why?: string, now?: number): boolean {
     const { kept } = lease as ThreadLease;
     if (kept !== undefined && why === 'released') this.renewer.release(lease.grant, kept);
     else kept?.end();
-    return super.remove(lease);
+    return super.remove(lease, why, now);
   }
 
   /** Gives a lease to the thread, unless a renewal of the event loop may still reach the store (docs/spec.md §20.5). */

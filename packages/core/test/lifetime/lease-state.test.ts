@@ -18,6 +18,7 @@ function leaseAt(
     backendName: 'none',
     protocol: new Protocol(scriptedBackend(), { now: () => clock.now }),
     now: () => clock.now,
+    blockedMs: () => 0,
     leaseLost: (_lease: LeaseState, reason: LossReason) => losses.push(reason),
   };
   const granted = { request, countedFrom: 0, ...grant };

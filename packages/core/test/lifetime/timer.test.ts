@@ -4,7 +4,7 @@ import { Scope } from '../../src/scope/scope.ts';
 import { CombinedClock } from '../../src/lifetime/clock.ts';
 import type { LeaseState } from '../../src/lifetime/lease-state.ts';
 import { Timer } from '../../src/lifetime/timer.ts';
-import { useFakeClock } from '../fixture.ts';
+import { stallLoop, useFakeClock } from '../fixture.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -45,6 +45,18 @@ test('arming it again replaces the time, and it says for when it is armed', () =
   vi.advanceTimersByTime(1_000);
   expect(firedAt).toEqual([40]);
   expect(timer.armedFor).toBe(NEVER);
+});
+
+test('it is due since the time at which it was to fire, also when it is armed again after a stall', () => {
+  useFakeClock();
+  const { timer, in: due } = recorded();
+  expect(timer.dueSince).toBe(NEVER);
+  timer.arm(due(100));
+  stallLoop(150);
+  timer.arm(due(50));
+  expect(timer.dueSince).toBe(due(100));
+  vi.advanceTimersByTime(1_000);
+  expect(timer.dueSince).toBe(NEVER);
 });
 
 test('it fires again when its owner says', () => {
