@@ -2,11 +2,11 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   // What looks for circles over processes is loaded by the first long wait, and has a budget of its own.
-  { name: 'core', limit: '24.55 kB', ignore: ['./long-waits.js'] },
+  { name: 'core', limit: '24.7 kB', ignore: ['./long-waits.js'] },
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',
-    limit: '4.2 kB',
+    limit: '4.25 kB',
     ignore: [
       './context.js',
       './errors.js',
@@ -34,7 +34,7 @@ const budgets = [
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '23.1 kB', ignore: ['@locks/core'] },
-  { name: 'redis-node', limit: '24.2 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
+  { name: 'redis-node', limit: '24.25 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
   { name: 'dynamodb', limit: '19.9 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
   { name: 's3', limit: '20.1 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
   { name: 'mongodb', limit: '19.4 kB', ignore: ['@locks/core', 'mongodb'] },
