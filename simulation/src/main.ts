@@ -74,7 +74,7 @@ async function simulated(
       ? await runFileSchedules(asked)
       : await runSchedules({ ...asked, backend, variant: variantOf(variant) });
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`);
-  if (add !== undefined) addTo(add, report);
+  if (add !== undefined) addTo(add, report, variantOf(variant));
   for (const violation of report.violations) show(backend, violation, variantOf(variant));
   summarize(report);
   return report.violations.length > 0 ? 1 : 0;

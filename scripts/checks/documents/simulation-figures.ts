@@ -21,6 +21,7 @@ interface SimulationFigures {
 
 interface PlantedError {
   readonly backend: string;
+  readonly variant?: string;
   readonly what: string;
 }
 
@@ -38,12 +39,15 @@ export async function withSimulationFigures(page: string): Promise<string> {
   const unknown = planted.find(({ backend }) => !kinds.includes(backend));
   if (unknown !== undefined)
     throw new Error(`"${unknown.what}" is planted in ${unknown.backend}, which no run has`);
-  const all = kinds.reduce((sum, kind) => sum + (backends[kind]?.schedules ?? 0), earlier);
-  const rows = kinds.map((kind) => {
+  const all = Object.values(backends).reduce((sum, { schedules }) => sum + schedules, earlier);
+  const rows = [...kinds, 'thread'].map((kind) => {
     const { schedules = 0, processorSeconds = 0, faults = [] } = backends[kind] ?? {};
-    const errors = planted.filter(({ backend }) => backend === kind).length;
+    const errors = planted.filter(
+      ({ backend, variant }) => kind === (variant === 'thread' ? variant : backend),
+    ).length;
     const rate = processorSeconds > 0 ? String(Math.round(schedules / processorSeconds)) : '–';
-    return `| \`${kind}\` | ${inThousands(schedules)} | ${rate} | ${faults.length} | ${errors} |`;
+    const shown = kind === 'thread' ? '`--variant thread`, on six stores' : `\`${kind}\``;
+    return `| ${shown} | ${inThousands(schedules)} | ${rate} | ${faults.length} | ${errors} |`;
   });
   return page.replace(BLOCK, () =>
     [

@@ -31,24 +31,28 @@ export interface CircleLink {
 
 /** What belongs to each lock. */
 class ByLock<T> {
-  readonly owners = new Map<LeaseOwner, Map<string, Set<T>>>();
+  readonly #owners = new Map<LeaseOwner, Map<string, Set<T>>>();
+
+  get owners(): ReadonlyMap<LeaseOwner, ReadonlyMap<string, ReadonlySet<T>>> {
+    return this.#owners;
+  }
 
   of(owner: LeaseOwner, resource: string): Iterable<T> {
-    return this.owners.get(owner)?.get(resource) ?? [];
+    return this.#owners.get(owner)?.get(resource) ?? [];
   }
 
   add(owner: LeaseOwner, resource: string, item: T): void {
-    const locks = this.owners.get(owner) ?? new Map<string, Set<T>>();
+    const locks = this.#owners.get(owner) ?? new Map<string, Set<T>>();
     const items = locks.get(resource) ?? new Set<T>();
-    this.owners.set(owner, locks.set(resource, items.add(item)));
+    this.#owners.set(owner, locks.set(resource, items.add(item)));
   }
 
   delete(owner: LeaseOwner, resource: string, item: T): void {
-    const locks = this.owners.get(owner);
+    const locks = this.#owners.get(owner);
     const items = locks?.get(resource);
     items?.delete(item);
     if (items?.size === 0) locks?.delete(resource);
-    if (locks?.size === 0) this.owners.delete(owner);
+    if (locks?.size === 0) this.#owners.delete(owner);
   }
 }
 
