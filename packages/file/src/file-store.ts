@@ -31,6 +31,7 @@ export class FileStore implements RecordStore {
   readonly reach = 'host';
   readonly minTtlMs = 20;
   readonly maxValueBytes = 8_000_000;
+  readonly isSynchronous = true;
   /** All processes read one clock, to the microsecond. */
   readonly clock = { stepMs: 0, skewMs: 0 };
   readonly pace: RecordPace;

@@ -132,6 +132,11 @@ export interface RecordStore {
   readonly reach?: 'host' | 'network';
   /** The shortest ttl, in milliseconds. @defaultValue 50 */
   readonly minTtlMs?: number;
+  /**
+   * Whether a read and a write have done all of their work when they return their promise, so that no time limit could end one.
+   * @defaultValue false
+   */
+  readonly isSynchronous?: boolean;
   /** The clock of the store, which its answers or {@link RecordStore.askTime} tell. */
   readonly clock: RecordClock;
   /** Whether every push says whom the write calls: who is not called then polls seldom. @defaultValue false */
