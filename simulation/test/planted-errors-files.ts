@@ -4,73 +4,113 @@ import type { SourceChange } from '../src/process/source-change.ts';
 interface FileError {
   readonly backend: 'file';
   readonly what: string;
-  /** The first schedule. */
-  readonly seed: number;
+  /** The rule that it breaks. */
+  readonly rule: string;
   readonly change: SourceChange;
 }
 
-type Change = readonly [from: string, to: string, what: string, seed?: number];
+type Change = readonly [from: string, to: string, what: string, rule: string];
 
 function errorsIn(file: string, ...changes: readonly Change[]): FileError[] {
-  return changes.map(([from, to, what, seed = 1]) => ({
+  return changes.map(([from, to, what, rule]) => ({
     backend: 'file',
     what,
-    seed,
+    rule,
     change: { file: `file/src/${file}.ts`, from, to },
   }));
 }
 
-/** One for each order of calls, and each second look, on which the files of a record rely. */
+/** Orders of calls, and looks, on which the files of a record rely; docs/simulation.md says which ones no schedule has met. */
 export const fileErrors: readonly FileError[] = [
   ...errorsIn(
     'record-files',
-    ['tries <= MOST_TRIES', 'tries <= 1', 'a list without the pointer is believed at once'],
-    ['if (latest(names) !== undefined) return undefined;', '', 'a record that is there is made again'],
+    ['tries <= MOST_TRIES', 'tries <= 1', 'a list without the pointer is believed at once', 'reads'],
+    [
+      'if (latest(names) !== undefined) return undefined;',
+      '',
+      'a record that is there is made again',
+      'compare and swap',
+    ],
     [
       "this.folder.makeFolder(aside);\n      closeSync(openSync(join(aside, name), 'wx'));",
-      "this.folder.makeFolder(aside); removeEmpty(path); try { this.folder.makeFolder(path); } catch {}\n      closeSync(openSync(join(path, name), 'wx'));",
+      "this.folder.makeFolder(path, true);\n      closeSync(openSync(join(path, name), 'wx'));\n      return name;",
       'a record is made in its place',
+      'compare and swap',
     ],
     [
       '() => renameSync(aside, path)',
       '() => { rmSync(path, { recursive: true, force: true }); renameSync(aside, path); }',
       'a new record takes the place of another',
+      'compare and swap',
     ],
     [
-      'renameSync(join(path, from.name), join(path, name)))',
+      'renameSync(path + sep + from.name, path + sep + name))',
       "{ closeSync(openSync(join(path, name), 'wx')); unlinkSync(join(path, from.name)); })",
       'a write makes its pointer and deletes the one before',
+      'compare and swap',
     ],
     [
       'Math.max(from.number + 1, this.folder.clock.nowMicros())',
       'this.folder.clock.nowMicros()',
       'two writes of one microsecond have one number',
+      'compare and swap',
     ],
-    ['{ ...from, number: from.number + 1 }', 'from', 'a value that is moved keeps its number'],
+    [
+      '{ ...from, number: from.number + 1 }',
+      'from',
+      'a value that is moved keeps its number',
+      'compare and swap',
+    ],
+    [
+      'this.#move(path, from, value, { ...from',
+      "this.#move(path, from, Buffer.from('{'), { ...from",
+      'another value is moved',
+      'sweeps',
+    ],
     [
       'if (isRemoved) removeEmpty(path);',
       'if (isRemoved) rmSync(path, { recursive: true, force: true });',
       'a deletion takes a later record with it',
+      'compare and swap',
     ],
-    ['if (!isMoved) rmSync(aside, { recursive: true, force: true });', '', 'what was made aside stays'],
+    [
+      'if (!isMoved) rmSync(aside, { recursive: true, force: true });',
+      '',
+      'what was made aside stays',
+      'left behind',
+    ],
   ),
   ...errorsIn('value-files', [
     'for (let done = 0; done < length; )\n      done +=',
     'for (let done = 0; done === 0; )\n      done +=',
     'a value is written in part',
+    'values',
   ]),
   ...errorsIn(
     'folder-sweeper',
-    ['values.isFormer(name) || this.#isLeft(', 'this.#isLeft(', 'former files of a process stay'],
-    ['this.#sweepAside();', '', 'what killed processes made aside stays'],
+    [
+      'return isIdle && number < this.#files.folder.clock.nowMicros() - IDLE_MICROS;',
+      'return true;',
+      'a record that is in use is swept',
+      'sweeps',
+    ],
+    ['const IDLE_MICROS = 86_400_000_000;', 'const IDLE_MICROS = 1;', 'a record is idle at once', 'sweeps'],
+    [
+      'values.isFormer(name) || this.#isLeft(',
+      'this.#isLeft(',
+      'former files of a process stay',
+      'left behind',
+    ],
+    ['this.#sweepAside();', '', 'what killed processes made aside stays', 'left behind'],
   ),
   ...errorsIn(
     'process-mark',
-    ["code === 'ESRCH'", "code === 'EPERM'", 'a process that has ended counts as living'],
+    ["code === 'ESRCH'", "code === 'EPERM'", 'a process that has ended counts as living', 'left behind'],
     [
       'return startsNow !== undefined && startsNow !== start;',
       'return true;',
       'a living process counts as ended',
+      'values',
     ],
   ),
 ];

@@ -258,8 +258,12 @@ export class FileSchedule {
     one.wasFull ||= how === FULL;
     worker.go(how, this.#random.word() | 0);
     if (MUTATING.has(call) && how !== KILL) {
-      const wrong = this.#history.look(this.#step, one.pid);
-      if (wrong !== undefined) throw new Violation('compare and swap', wrong);
+      const wrong = this.#history.look(
+        this.#step,
+        one.pid,
+        one.work?.op === 'write' ? one.work.key : undefined,
+      );
+      if (wrong !== undefined) throw new Violation(...wrong);
       const gone = call === 'unlinkSync' ? this.#history.lookAtValues() : undefined;
       if (gone !== undefined) throw new Violation('values', gone);
     }

@@ -38,13 +38,22 @@ export class FolderHistory {
     return states.slice(first).filter(({ step }) => step <= to);
   }
 
-  /** Looks at all records behind a step. Gives what is wrong. */
-  look(step: number, by: number): string | undefined {
+  /**
+   * Looks at all records behind a step. Gives which rule is broken, and how.
+   *
+   * @param written - the record that the process writes: another one keeps its value
+   */
+  look(
+    step: number,
+    by: number,
+    written: string | undefined,
+  ): readonly [rule: string, how: string] | undefined {
     const keys = namesIn(join(this.#folder, 'k'));
     for (const key of new Set([...keys.map(unescaped), ...this.#states.keys()])) {
       const name = keys.find((one) => unescaped(one) === key);
       const pointers = name === undefined ? [] : namesIn(join(this.#folder, 'k', name));
-      if (pointers.length > 1) return `${key} has two pointers, ${pointers.join(' and ')}`;
+      if (pointers.length > 1)
+        return ['compare and swap', `${key} has two pointers, ${pointers.join(' and ')}`];
       const before = this.now(key);
       const [version] = pointers;
       if (version === (before === 'absent' ? undefined : before.version)) continue;
@@ -52,11 +61,17 @@ export class FolderHistory {
       if (version === undefined) states.push({ step, by, seen: 'absent' });
       else {
         const value = this.#valueOf(version);
-        if (value === undefined) return `${key} has the pointer ${version}, and its value is gone`;
+        if (value === undefined)
+          return ['values', `${key} has the pointer ${version}, and its value is gone`];
         if (before !== 'absent' && numberOf(version) <= numberOf(before.version))
-          return `${key} has ${version} behind ${before.version}`;
+          return ['compare and swap', `${key} has ${version} behind ${before.version}`];
         states.push({ step, by, seen: { version, value } });
       }
+      if (key !== written && valueIn(this.now(key)) !== valueIn(before))
+        return [
+          'sweeps',
+          `${by} changes ${key} from ${JSON.stringify(before)}, and writes ${written ?? 'nothing'}`,
+        ];
     }
     return undefined;
   }
@@ -90,6 +105,10 @@ export class FolderHistory {
       return undefined;
     }
   }
+}
+
+function valueIn(seen: Seen): string | undefined {
+  return seen === 'absent' ? undefined : seen.value;
 }
 
 export function namesIn(path: string): string[] {

@@ -125,14 +125,21 @@ const files = {
     }),
   // Node deletes one after the other, too.
   rmSync: function removed(path: string, options: { readonly force?: boolean } = {}): void {
+    const { unlinkSync, rmdirSync } = files as unknown as typeof fs;
+    const unlessGone = <T>(act: () => T): T | undefined => {
+      try {
+        return act();
+      } catch (error) {
+        if (options.force === true && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+        throw error;
+      }
+    };
     try {
-      (files as unknown as typeof fs).unlinkSync(path);
+      unlessGone(() => unlinkSync(path));
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT' && options.force === true) return;
-      if (code !== 'EISDIR') throw error;
-      for (const name of files.readdirSync(path)) removed(join(path, name), options);
-      (files as unknown as typeof fs).rmdirSync(path);
+      if ((error as NodeJS.ErrnoException).code !== 'EISDIR') throw error;
+      for (const name of unlessGone(() => files.readdirSync(path)) ?? []) removed(join(path, name), options);
+      unlessGone(() => rmdirSync(path));
     }
   },
   readFileSync: (path: string): string => {
