@@ -90,11 +90,14 @@ describe.skipIf(!canFindServer('prometheus'))('an application that Prometheus sc
       await call.transfer('order:4', 5);
       await call.releaseLate('order:5');
       await call.writeLate('order:6');
+      await call.block('order:7');
       await redis.pause();
       await call.giveUp(`stuck:${round}`, 'order:1');
       await new Promise((resolve) => setTimeout(resolve, 2_000));
       redis.resume();
+      // Both have ended meanwhile.
       await call.hold('order:1');
+      await call.hold('order:2');
     }
     await waitUntil(
       async () => {

@@ -16,6 +16,8 @@ export interface MeteredCommands {
   transfer(name: string, times: number): Promise<void>;
   /** Releases a lock when four fifths of its ttl are over. */
   releaseLate(name: string): Promise<void>;
+  /** Blocks its event loop for three quarters of the ttl of a lock that it holds. */
+  block(name: string): Promise<void>;
   /** Writes with an older token than the one that wrote last. */
   writeLate(name: string): Promise<void>;
   /** Acquires a lock and gives up, and releases another one, while the store stands still. Gives the codes of the errors. */

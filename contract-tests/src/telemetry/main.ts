@@ -44,6 +44,12 @@ const commands: MeteredCommands = {
     await sleep(0.85 * ttlMs);
     await lease.release();
   },
+  async block(name) {
+    const lease = await locks.lock(name).acquire();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 0.75 * ttlMs);
+    await lease.renew();
+    await lease.release();
+  },
   async writeLate(name) {
     const first = await locks.lock(name).acquire();
     await first.release();
