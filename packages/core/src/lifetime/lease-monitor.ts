@@ -104,13 +104,17 @@ export class LeaseMonitor {
     if (now - blockedMs < this.#blockToldAt) return;
     let ttlMs = Number.POSITIVE_INFINITY;
     let backend = '';
+    let leases = 0;
     for (const lease of this.#leases) {
+      // The code that ran first after the block may have got others.
+      if (lease.grantedAt > now - blockedMs) continue;
+      leases += 1;
       ttlMs = Math.min(ttlMs, lease.ttlMs);
       backend = lease.owner.backendName;
     }
     if (3 * blockedMs < ttlMs) return;
     this.#blockToldAt = now;
-    const told = { backend, blockedMs, ttlMs, leases: this.#leases.size, stack: this.stackOfBlock?.() };
+    const told = { backend, blockedMs, ttlMs, leases, stack: this.stackOfBlock?.() };
     runOutside(() => publish('locks:loop-blocked', told));
   }
 

@@ -12,6 +12,8 @@ import { type Message, SharedRenewal } from './shared-renewal.ts';
 // Taken when the module is loaded, as the clock is: fake timers of a test runner send no heartbeats.
 const { setInterval, clearInterval, setTimeout, clearTimeout } = globalThis;
 
+/** After so many heartbeats they follow the leases that are left: a short one may have ended. */
+const BEATS = 64;
 /** A thread that was late, and has not counted up for so long after that, in milliseconds, hangs. */
 const HANGS_AFTER_MS = 1_000;
 /** A difference of the two clocks that is no gain of the wall clock, but the time between two readings. */
@@ -164,16 +166,22 @@ export class Renewer {
     this.#kept.delete(id);
   }
 
-  /** Sends heartbeats as often as a lease of this ttl needs them. */
+  /** Sends heartbeats as often as a lease of this ttl needs them, and the leases that there are after many of them. */
   #beatFor(ttlMs: number): void {
     const beatMs = beatEveryMs(this.#maxBlockedMs, ttlMs);
     if (beatMs >= this.#beatMs) return;
     this.#endBeats();
     this.#beatMs = beatMs;
+    let left = BEATS;
     this.#beats = setInterval(() => {
       this.#beat();
+      left -= 1;
       // Not before: the leases that a block has ended are told with it.
       if (this.#kept.size === 0) this.#endBeats();
+      else if (left === 0) {
+        this.#endBeats();
+        for (const { ttlMs } of this.#kept.values()) this.#beatFor(ttlMs);
+      }
     }, beatMs).unref();
   }
 
@@ -185,7 +193,8 @@ export class Renewer {
 
   #beat(): void {
     const startedAt = this.#clock.now();
-    if (this.blockedMs(startedAt) > 0) this.monitor?.tellBlock(startedAt);
+    // A third of the ttl of each lease is more than three heartbeats.
+    if (this.blockedMs(startedAt) > this.#beatMs) this.monitor?.tellBlock(startedAt);
     // In this order: a process that stands still between the two readings is behind with the gain, never ahead.
     const now = this.#clock.now();
     const at = monotonicNs();

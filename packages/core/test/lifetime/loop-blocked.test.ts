@@ -92,3 +92,15 @@ test('a store that answers late is no block: neither for a loss, a renewal, nor 
   expect(new Set(renewed.map(({ blockedMs }) => blockedMs))).toEqual(new Set([0]));
   for (const lease of leases) await lease.release();
 });
+
+test('a block in which nothing was held is not told of a lease that was granted right after it', async () => {
+  useFakeClock();
+  const told = listenTo('locks:loop-blocked');
+  const locks = locksOn(scriptedBackend(), { ttlMs: 1_500 });
+  await locks.lock('a').run(() => {});
+  stallLoop(1_800);
+  const lease = await locks.lock('b').acquire();
+  await pass(500);
+  expect(told).toEqual([]);
+  await lease.release();
+});
