@@ -165,6 +165,27 @@ describe('one process', () => {
     expect(existsSync(`${file}.lock`)).toBe(true);
   });
 
+  it.each([
+    ['removes its new directory', 0, false],
+    ['leaves the directory to who may have taken it over', 11_000, true],
+  ])('%s when the first write fails %i ms later', async (_, ms, isLeft) => {
+    const file = freshFile();
+    const { utimesSync: original } = fs;
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      fs.utimesSync = original;
+      syncBuiltinESMExports();
+    });
+    fs.utimesSync = () => {
+      const now = performance.now();
+      vi.spyOn(performance, 'now').mockReturnValue(now + ms);
+      throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+    };
+    syncBuiltinESMExports();
+    await expect(lock(file)).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(existsSync(`${file}.lock`)).toBe(isLeft);
+  });
+
   it('leaves nothing where the machine does not tell its clock', async () => {
     const file = freshFile();
     const { readFileSync } = fs;
