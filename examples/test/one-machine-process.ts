@@ -27,7 +27,7 @@ const recipes: Record<string, () => Promise<void>> = {
   },
   async cache() {
     const locks = open();
-    const entry = await fromCache(locks, join(folder, 'cache'), 'left-pad@1', async (into) => {
+    const entry = await fromCache(locks, join(folder, 'cache'), '@babel/core@7', async (into) => {
       log(`begin ${process.pid}`);
       writeFileSync(join(into, 'first'), String(process.pid));
       await told();

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -11,13 +12,18 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import fs from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { createLocks } from '@locks/core';
+import { fileBackend } from '@locks/file';
 import { waitUntil } from '@locks/test-servers';
 import { describe, expect, it, type TestContext } from 'vitest';
+import { fromCache } from '../src/one-machine/build-cache.ts';
 
 const run = promisify(execFile);
 const PROCESS = new URL('one-machine-process.ts', import.meta.url);
@@ -75,13 +81,18 @@ describe.concurrent('on one machine', () => {
     onTestFinished,
   }) => {
     const machine = new Machine(onTestFinished);
+    // They are there already, as those of other programs, and open to everybody.
+    const tokensIn = join(machine.folder, 'locks', 'tokens');
+    mkdirSync(tokensIn, { recursive: true });
+    for (const each of [dirname(tokensIn), tokensIn]) chmodSync(each, 0o755);
     const codes = await Promise.all(Array.from({ length: 10 }, () => machine.run('token')));
     expect(codes).toEqual(Array.from({ length: 10 }, () => 0));
     expect(machine.log.filter((line) => line === 'refresh')).toHaveLength(1);
     const tokens = machine.log.filter((line) => line.startsWith('has token'));
     expect(tokens).toHaveLength(10);
     expect(new Set(tokens).size).toBe(1);
-    expect(statSync(join(machine.folder, 'locks')).mode & 0o777).toBe(0o700);
+    expect(statSync(tokensIn).mode & 0o777).toBe(0o700);
+    expect(readdirSync(dirname(tokensIn))).toEqual(['tokens']);
   });
 
   it('of two terminals one builds, the other one takes it; what a killed build left is built anew', async ({
@@ -99,7 +110,7 @@ describe.concurrent('on one machine', () => {
     builder.send('finish');
     expect(await Promise.all([ended(one), ended(other)])).toEqual([0, 0]);
     const cache = join(machine.folder, 'cache');
-    const entry = join(cache, 'left-pad@1');
+    const entry = join(cache, '%40babel%2Fcore%407');
     expect(machine.log).toEqual([
       `begin ${killed.pid}`,
       `begin ${builder.pid}`,
@@ -108,7 +119,38 @@ describe.concurrent('on one machine', () => {
     ]);
     for (const name of ['first', 'second'])
       expect(readFileSync(join(entry, name), 'utf8')).toBe(String(builder.pid));
-    expect(readdirSync(join(cache, '.unfinished', 'left-pad@1'))).toEqual([]);
+    expect(readdirSync(join(cache, '.unfinished', '%40babel%2Fcore%407'))).toEqual([]);
+  });
+
+  it('a build goes on beside one that writes where it cannot be removed, and removes nothing of a later one', async ({
+    onTestFinished,
+  }) => {
+    const { folder } = new Machine(onTestFinished);
+    await using locks = createLocks(fileBackend(join(folder, 'locks')));
+    const cache = join(folder, 'cache');
+    const [stalled, later, strange] = ['7', String(2 ** 53), '.DS_Store'].map((name) =>
+      join(cache, '.unfinished', 'a%2Fb', name),
+    ) as [string, string, string];
+    for (const each of [stalled, later, strange]) mkdirSync(each, { recursive: true });
+    const { rm } = fs;
+    const restore = (): void => {
+      fs.rm = rm;
+      syncBuiltinESMExports();
+    };
+    onTestFinished(restore);
+    fs.rm = async (path, options) => {
+      await rm(path, options);
+      if (path !== `${stalled}-`) return;
+      mkdirSync(path);
+      throw Object.assign(new Error('ENOTEMPTY'), { code: 'ENOTEMPTY' });
+    };
+    syncBuiltinESMExports();
+    const build = async (into: string): Promise<void> => writeFileSync(join(into, 'built'), 'whole');
+    expect(await fromCache(locks, cache, 'a/b', build)).toBe(join(cache, 'a%2Fb'));
+    expect(readFileSync(join(cache, 'a%2Fb', 'built'), 'utf8')).toBe('whole');
+    expect(readdirSync(dirname(later)).sort()).toEqual(['.DS_Store', '7-', String(2 ** 53)]);
+    // The entry of a key is not within that of another one.
+    expect(await fromCache(locks, cache, 'a', build)).toBe(join(cache, 'a'));
   });
 
   it('a second dev server says who runs the first, and runs when that one has ended', async ({

@@ -186,7 +186,7 @@ export class FileStore implements RecordStore {
       this.#sweeper = new FolderSweeper(this.#files);
       this.#checkedAt = at;
     } else if (at - this.#checkedAt > CHECK_EVERY_MS) {
-      this.#files.folder.refuseOthers();
+      this.#files.folder.lookAgain();
       this.#checkedAt = at;
     }
     this.#lookedAt = at;

@@ -81,6 +81,14 @@ export class DirectoryHold {
     rmSync(ownerFile(this.path), { force: true });
     rmdirSync(this.path);
   }
+
+  removeQuietly(): void {
+    try {
+      this.remove();
+    } catch {
+      // Others take over what stays once it is stale.
+    }
+  }
 }
 
 /**
@@ -92,9 +100,11 @@ export function* takeDirectory(path: string, staleMs: number): Generator<number,
   const startedAt = performance.now();
   const hold = new DirectoryHold(path);
   const isWithin = (ms: number): boolean => performance.now() - startedAt < ms;
+  // A runtime that does not tell the clock of the machine throws before anything is made.
+  clock();
   // The holder may release it just now.
   if (make(path) || (statsOf(path) === undefined && make(path))) {
-    hold.write();
+    writeFirst(hold, () => isWithin(staleMs));
     // A process that stood still in between may have written to what somebody else took over.
     return isWithin(staleMs) ? hold : undefined;
   }
@@ -106,11 +116,21 @@ export function* takeDirectory(path: string, staleMs: number): Generator<number,
     if (codeOf(error) === 'ENOENT') return undefined;
     if (codeOf(error) !== 'EPERM' && codeOf(error) !== 'EACCES') throw error;
     if (!replace(path, () => isWithin(SETTLE_MS / 2))) return undefined;
-    hold.write();
+    writeFirst(hold, () => isWithin(SETTLE_MS / 2));
   }
   if (!isWithin(SETTLE_MS / 2)) return undefined;
   yield SETTLE_MS;
   return isStillOurs(hold) ? hold : undefined;
+}
+
+/** Writes to a directory that was just made. Where that fails, as on a full disk, the directory would keep everybody out until it is stale. */
+function writeFirst(hold: DirectoryHold, isOurs: () => boolean): void {
+  try {
+    hold.write();
+  } catch (error) {
+    if (isOurs()) hold.removeQuietly();
+    throw error;
+  }
 }
 
 /** Writes to the own directory again. Returns whether it is still the own one. */

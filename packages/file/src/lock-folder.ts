@@ -40,8 +40,7 @@ export class LockFolder {
   readonly keys: string;
   readonly values: string;
   readonly clock: MachineClock;
-  /** The wall clock when the machine's clock was 0, in microseconds: one number for all processes of the folder. */
-  readonly since: number;
+  #since: number;
   readonly #options: CheckedFileOptions;
   readonly #identity: string;
   /** When the folders of other boots were last seen to change. */
@@ -58,12 +57,17 @@ export class LockFolder {
     if (!existsSync(folder)) this.makeFolder(folder, true);
     refuseForeignFolder(options);
     // Who is refused leaves nothing. Of two layouts or machines that come at once one at least sees the other by its second look.
-    this.refuseOthers();
+    this.#refuseOthers();
     if (!existsSync(this.path)) this.#make();
     for (const path of [this.keys, this.values]) this.makeFolder(path, true);
     this.#identity = this.#identityNow();
-    this.refuseOthers();
-    this.since = this.#sinceOfAll();
+    this.#refuseOthers();
+    this.#since = this.#sinceOfAll();
+  }
+
+  /** The wall clock when the machine's clock was 0, in microseconds: one number for all processes of the folder, the largest that one has written. */
+  get since(): number {
+    return this.#since;
   }
 
   /** Whether the path still leads to the folder that was opened: someone may have deleted or replaced it. */
@@ -71,8 +75,18 @@ export class LockFolder {
     return this.#identityNow() === this.#identity;
   }
 
-  /** @throws StoreLayoutError for another layout of this boot; LockFolderError `TWO_MACHINES` */
-  refuseOthers(): void {
+  /**
+   * Looks now and then at what others have done to the folder.
+   *
+   * @throws StoreLayoutError for another layout of this boot; LockFolderError `TWO_MACHINES`
+   */
+  lookAgain(): void {
+    this.#refuseOthers();
+    // A process that came after a step of the wall clock may have begun from a later time, and given tokens by it.
+    this.#since = Math.max(this.#since, this.#latestSince());
+  }
+
+  #refuseOthers(): void {
     const { folder } = this.#options;
     for (const name of readdirSync(folder)) {
       const [, layout = '', boot] = OF_A_BOOT.exec(name) ?? [];
@@ -114,10 +128,13 @@ export class LockFolder {
 
   /** Where something else has deleted the file, or it may be that of an earlier boot, tokens go on from the wall clock. */
   #sinceOfAll(): number {
-    const told = readdirSync(this.path).map((name) => Number(SINCE.exec(name)?.[1] ?? 0));
-    const latest = Math.max(...told);
+    const latest = this.#latestSince();
     const isOfThisBoot = this.clock.bootIsExact || this.#sinceNow() < latest + WALL_SLACK_MS * 1_000;
     return latest > 0 && isOfThisBoot ? latest : this.#writeSince(this.path);
+  }
+
+  #latestSince(): number {
+    return Math.max(0, ...readdirSync(this.path).map((name) => Number(SINCE.exec(name)?.[1] ?? 0)));
   }
 
   #sinceNow(): number {

@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type SlotEntry, readSlotEntry, type SlotStore, slotEntryText } from '@locks/core/backend';
 import { codeOf, explained, LockFolderError } from './lock-folder-error.ts';
@@ -10,6 +19,8 @@ import { nameOfKey, namesIn } from './record-files.ts';
 /** How often a list without an entry, or an entry that has gone, is read again before it is believed. */
 const MOST_TRIES = 4;
 const TOKEN = /^\d+$/;
+/** What says that a folder cannot be synced: it may only be passed through or read, or its file system syncs none. */
+const UNSYNCED = new Set(['EACCES', 'EINVAL', 'ENOTSUP', 'EPERM', 'EROFS']);
 
 // setup: import { createLocks } from '@locks/core'; import { fileBackend, fileSlots } from '@locks/file'; import { day, once } from '@locks/once';
 // setup: declare function sendInvoices(token: bigint): Promise<void>;
@@ -81,11 +92,12 @@ function writeEntry(path: string, entry: SlotEntry, { folder, shared }: CheckedF
   makeFolder(folder, shared, true);
   refuseForeignFolder({ folder, shared });
   for (const each of [dirname(path), path]) makeFolder(each, shared, true);
-  // A name is on the disk once the folder that has it is. Whoever made these, or those above, may not have come so far.
-  for (let each = path; each !== dirname(each); each = dirname(each)) syncFolder(dirname(each));
   // Such a file is swept like those of the locks once its process has ended.
   const aside = join(folder, `t.${newName()}`);
   try {
+    // A name is on the disk once the folder that has it is. Whoever made these, or those above, may have died before it came so far.
+    for (const each of [dirname(path), folder]) syncFolder(each);
+    for (let each = folder; each !== dirname(each); each = dirname(each)) syncFolderAbove(dirname(each));
     const file = makeFile(aside, shared);
     try {
       writeFileSync(file, slotEntryText(entry));
@@ -96,6 +108,7 @@ function writeEntry(path: string, entry: SlotEntry, { folder, shared }: CheckedF
     renameSync(aside, join(path, `${entry.token}`));
   } catch (error) {
     rmSync(aside, { force: true });
+    removeIfEmpty(path);
     throw error;
   }
   // The entry before is deleted only when the new one is on the disk.
@@ -117,17 +130,27 @@ function highest(names: readonly string[]): bigint | undefined {
 /** Puts the names in a folder on the disk. Windows opens no folder, and its file system writes names with the files. */
 function syncFolder(path: string): void {
   if (process.platform === 'win32') return;
-  let folder: number;
-  try {
-    folder = openSync(path, 'r');
-  } catch (error) {
-    // One far above, which this user may pass through only.
-    if (codeOf(error) === 'EACCES') return;
-    throw error;
-  }
+  const folder = openSync(path, 'r');
   try {
     fsyncSync(folder);
   } finally {
     closeSync(folder);
+  }
+}
+
+/** A folder that cannot be synced is one of the system or of another user, which was there before: no process of these has made a name in it. */
+function syncFolderAbove(path: string): void {
+  try {
+    syncFolder(path);
+  } catch (error) {
+    if (!UNSYNCED.has(codeOf(error))) throw error;
+  }
+}
+
+function removeIfEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // It has the entry before.
   }
 }

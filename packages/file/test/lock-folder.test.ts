@@ -14,6 +14,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { networkFinding } from '../src/network-finding.ts';
+import { nameOfKey } from '../src/record-files.ts';
 import {
   bootFolder,
   call,
@@ -233,6 +234,24 @@ test('where boots cannot be told apart, a live lease stays', async () => {
   await take(openWithClock(folder, clock), request('a', 60_000));
   const attempt = await openWithClock(folder, clock).attempt(request('a'), false, call);
   expect(attempt).toMatchObject({ status: 'contended' });
+});
+
+test('where boots cannot be told apart, a step of the wall clock sets no token back in a process that goes on', async () => {
+  const folder = join(temporaryFolder(), 'locks');
+  const clock = clockOf('any', 9e9, false);
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const before = openWithClock(folder, clock);
+  await take(before, request('a'));
+  const wall = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 2 * 86_400_000);
+  onTestFinished(() => wall.mockRestore());
+  const later = openWithClock(folder, clock);
+  const { fencingToken: token = 0n } = await take(later, request('b'));
+  wall.mockRestore();
+  // As a record that nobody used for a day.
+  rmSync(join(folder, '1.any', 'k', nameOfKey('lock/b')), { recursive: true });
+  vi.advanceTimersByTime(11_000);
+  expect((await take(before, request('b'))).fencingToken).toBeGreaterThan(token);
 });
 
 test('a step of the wall clock grants nothing twice and never sets the token back', async () => {

@@ -1,8 +1,11 @@
-import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import fs, { readdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type { SlotEntry } from '@locks/core/backend';
 import { createLocks } from '@locks/core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { fileBackend, fileResults, fileSlots } from '../src/index.ts';
 import { bootFolder, temporaryFolder, until } from './fixture.ts';
 
@@ -16,6 +19,30 @@ const entry = (slot: string, token: bigint): SlotEntry => ({
   label: 'machine-1',
   at: 1_700_000_000_000,
 });
+/** Syncs of this folder fail from now on: when it is opened, or afterwards. */
+function failSyncsOf(folder: string, call: 'open' | 'fsync', code: string): void {
+  const { openSync, fsyncSync } = fs;
+  onTestFinished(() => {
+    Object.assign(fs, { openSync, fsyncSync });
+    syncBuiltinESMExports();
+  });
+  let opened: number | undefined;
+  const fail = (): never => {
+    throw Object.assign(new Error(code), { code });
+  };
+  Object.assign(fs, {
+    openSync(path: string, flags: string) {
+      if (path === folder && call === 'open') fail();
+      const descriptor = openSync(path, flags);
+      if (path === folder) opened = descriptor;
+      else if (descriptor === opened) opened = undefined;
+      return descriptor;
+    },
+    fsyncSync: (descriptor: number) => (descriptor === opened ? fail() : fsyncSync(descriptor)),
+  });
+  syncBuiltinESMExports();
+}
+
 const WRONG: readonly [unknown][] = [[undefined], [''], [{ path: 'x' }]];
 
 describe('fileSlots', () => {
@@ -58,6 +85,47 @@ describe('fileSlots', () => {
     await locks.lock('invoices').run((lease) => expect(lease.fencingToken).toBeGreaterThan(token));
     expect((await fileSlots(folder).read('invoices')).entry?.token).toBe(token);
   });
+
+  it.each([
+    ['open', 'EACCES'],
+    ['open', 'EPERM'],
+    ['fsync', 'EINVAL'],
+    ['fsync', 'EROFS'],
+    ['fsync', 'ENOTSUP'],
+  ] as const)(
+    'writes below a folder that cannot be synced, but into none: %s fails with %s',
+    async (fails, code) => {
+      const folder = freshFolder();
+      failSyncsOf(dirname(folder), fails, code);
+      expect(await fileSlots(folder).write('job', entry('2030-01-01', 1n))).toBe(true);
+      for (const within of ['', 'once', 'once/job']) {
+        failSyncsOf(join(folder, within), fails, code);
+        const failure = await fileSlots(folder)
+          .write('job', entry('2030-01-01', 1n))
+          .catch((error) => (error.cause ?? error).code);
+        expect(failure, within).toBe(code);
+      }
+    },
+  );
+
+  it('fails where a folder above could be synced, and was not', async () => {
+    const folder = freshFolder();
+    failSyncsOf(dirname(folder), 'fsync', 'EIO');
+    await expect(fileSlots(folder).write('job', entry('1', 1n))).rejects.toMatchObject({ code: 'EIO' });
+  });
+
+  it.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+    'writes on a disk that is mounted below sysfs, which syncs no folder',
+    async () => {
+      const program = `
+        const { fileSlots } = await import(${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)});
+        const entry = { slot: '1', state: 'done', token: 1n, label: 'me', at: 1 };
+        console.log(await fileSlots('/sys/kernel/mm/locks').write('job', entry));`;
+      const script = 'mount -t tmpfs none /sys/kernel/mm && exec "$1" --input-type=module -e "$2"';
+      const args = ['--mount', 'sh', '-c', script, 'sh', process.execPath, program];
+      expect((await promisify(execFile)('unshare', args)).stdout).toBe('true\n');
+    },
+  );
 
   it('says what is wrong with the folder', async () => {
     const file = join(temporaryFolder(), 'file');

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import {
+import fs, {
   chmodSync,
   existsSync,
   mkdirSync,
@@ -10,6 +10,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import old from 'proper-lockfile';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -162,6 +163,48 @@ describe('one process', () => {
     mkdirSync(`${file}.lock`);
     await expect(release()).rejects.toMatchObject({ code: 'ECOMPROMISED' });
     expect(existsSync(`${file}.lock`)).toBe(true);
+  });
+
+  it.each([
+    ['removes its new directory', 0, false],
+    ['leaves the directory to who may have taken it over', 11_000, true],
+  ])('%s when the first write fails %i ms later', async (_, ms, isLeft) => {
+    const file = freshFile();
+    const { utimesSync: original } = fs;
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      fs.utimesSync = original;
+      syncBuiltinESMExports();
+    });
+    fs.utimesSync = () => {
+      const now = performance.now();
+      vi.spyOn(performance, 'now').mockReturnValue(now + ms);
+      throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
+    };
+    syncBuiltinESMExports();
+    await expect(lock(file)).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(existsSync(`${file}.lock`)).toBe(isLeft);
+  });
+
+  it('leaves nothing where the machine does not tell its clock', async () => {
+    const file = freshFile();
+    const { readFileSync } = fs;
+    const restore = (): void => {
+      fs.readFileSync = readFileSync;
+      syncBuiltinESMExports();
+    };
+    onTestFinished(restore);
+    fs.readFileSync = ((path: string, ...rest: ['utf8']) => {
+      if (path.endsWith('/boot_id')) throw new Error('no such file');
+      return readFileSync(path, ...rest);
+    }) as typeof readFileSync;
+    syncBuiltinESMExports();
+    vi.resetModules();
+    const anew = await import('../src/proper-lockfile.ts');
+    await expect(anew.lock(file)).rejects.toThrow('boot_id');
+    expect(leftBeside(file)).toEqual([]);
+    restore();
+    await (await anew.lock(file))();
   });
 
   it.each([
