@@ -25,7 +25,7 @@ export const KEYWORDS: Readonly<Record<string, readonly string[]>> = {
   ],
   'docs/guides/transfer.md': ['adopt', 'ticket'],
   'docs/guides/shared-results.md': ['cache', 'stampede', 'coalesce', 'singleflight', 'memoize'],
-  'docs/guides/deadlocks.md': ['lockdep', 'lint', 'lockdep'],
+  'docs/guides/deadlocks.md': ['lockdep', 'lint'],
   'docs/guides/reentrancy.md': ['deadlock', 'reentrant'],
   'docs/guides/ttl-and-wait.md': ['watchdog', 'waitMs', 'ttlMs', 'maxWaiters', 'newestWins', 'debounce'],
   'docs/guides/kinds-of-locks.md': ['semaphore', 'readers', 'mutex'],
