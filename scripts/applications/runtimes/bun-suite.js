@@ -16,6 +16,8 @@ const ELSEWHERE = [
   'idempotence/unanswered-abandon-is-sent-again',
   // An open connection of Bun keeps the process alive or not by rules of its own.
   'waiting/keeps-the-process-alive',
+  // A module does not see the query of its URL on Bun, by which the thread of these cases finds the harness: `renewal-thread.js` has one without.
+  'blocked/',
 ];
 
 const clients = {
@@ -55,13 +57,15 @@ const harness = defineHarness({
 export default harness;
 
 if (import.meta.main) {
-  const only = conformanceCases.map(({ id }) => id).filter((id) => !ELSEWHERE.includes(id));
+  const only = conformanceCases
+    .map(({ id }) => id)
+    .filter((id) => !ELSEWHERE.some((one) => id.startsWith(one)));
   const { cases } = await runConformance(harness, { only });
   const outcomes = Object.groupBy(cases, ({ outcome }) => outcome);
   const { failed = [], passed = [] } = outcomes;
   console.log(
     JSON.stringify({
-      failed: failed.map(({ id, error }) => `${id}: ${String(error)}`),
+      failed: failed.map(({ id, reason }) => `${id}: ${reason}`),
       isMost: passed.length > 200,
     }),
   );
