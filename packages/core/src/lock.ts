@@ -171,8 +171,9 @@ export class ResourceLock implements Lock {
   }
 
   #waits(options: AcquireOptions | undefined): boolean {
-    const { waitMs, steal } = options ?? {};
-    return (waitMs ?? this.#options.waitMs) > 0 && (steal ?? this.#options.steal) !== true;
+    const { waitMs = this.#options.waitMs, steal = this.#options.steal } = options ?? {};
+    // No option is checked yet: a comparison may throw.
+    return typeof waitMs === 'number' && waitMs > 0 && steal !== true;
   }
 
   get #trace(): LockTrace {

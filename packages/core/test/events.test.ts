@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { tracingChannel } from 'node:diagnostics_channel';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { type LockEvent, type LockTrace, onLockEvent } from '../src/index.ts';
-import { listenTo, locksOn, pass, useFakeClock } from './fixture.ts';
+import { listenTo, locksOn, pass, rejectionOf, useFakeClock } from './fixture.ts';
 import { scriptedBackend } from './scripted-backend.ts';
 
 test('a listener gets the messages of its channel until it is stopped', async () => {
@@ -138,4 +138,18 @@ test('an abort between a traced grant and its caller leaves nothing held', async
   await expect(acquiring).rejects.toThrow('stopped');
   tracing.asyncEnd.unsubscribe(abort);
   expect(backend.of('release')).toHaveLength(1);
+});
+
+test('bad options are refused as such, also while somebody traces', async () => {
+  const tracing = tracingChannel<unknown, LockTrace>('locks:acquire');
+  const waits: unknown[] = [];
+  const start = (message: unknown): void => void waits.push((message as LockTrace).waits);
+  tracing.start.subscribe(start);
+  onTestFinished(() => tracing.start.unsubscribe(start));
+  const lock = locksOn(scriptedBackend()).lock('a');
+  for (const waitMs of [Symbol('soon'), Object.create(null), null, '9'] as never[]) {
+    expect(await rejectionOf(lock.acquire({ waitMs }))).toBe('LOCK_INVALID_ARGUMENT');
+    expect(await rejectionOf(lock.run(() => {}, { waitMs }))).toBe('LOCK_INVALID_ARGUMENT');
+  }
+  expect(waits).toEqual(Array.from({ length: 8 }, () => false));
 });

@@ -75,7 +75,7 @@ export function lintLocks(options?: LintOptions): () => void {
   const graph = new OrderGraph(classOf, maxOrders);
   let isFull = false;
   return followHeldLocks((asked, held) => {
-    // A lock that is asked for again is re-entered, or refused.
+    // A lock that is asked for again is re-entered, or refused: what was taken since then does not come before it.
     if (held.some(({ name, backend }) => name === asked.name && backend === asked.backend)) return;
     for (const one of held) {
       const circle = graph.add({ held: one, asked });

@@ -1,9 +1,6 @@
 /** How many frames are kept: some ten are of core and of Node. */
 const FRAMES = 24;
-/** The folder of the modules of core, `dist` or `src`; `undefined` in a bundle, which has one file for all. */
-const OWN_FOLDER = /(?:file:\/\/|\()?([^\s(]*[\\/](?:dist|src)[\\/])(?:lint[\\/])?[^\\/]*$/.exec(
-  new Error().stack?.split('\n')[1] ?? '',
-)?.[1];
+const OWN_FOLDER = ownFolderOf(new Error().stack?.split('\n')[1] ?? '');
 
 /** Where code asked for a lock. The text is made when somebody reads it. */
 export class Place {
@@ -22,6 +19,16 @@ export class Place {
     const others = all.filter((line) => !line.includes('node:') && !isOwn(line));
     return (others.length > 0 ? others : all).map((line) => line.trim()).join('\n');
   }
+}
+
+/**
+ * The folder of the modules of core, `dist` or `src`, of which the frame of a stack has one; `undefined` in a bundle, which has one file for
+ * all, often in the application's own `dist`.
+ */
+export function ownFolderOf(frame: string): string | undefined {
+  return /(?:file:\/\/|\()?([^\s(]*[\\/](?:@locks|packages)[\\/]core[\\/](?:dist|src)[\\/])(?:lint[\\/])?[^\\/]*$/.exec(
+    frame,
+  )?.[1];
 }
 
 function isOwn(line: string): boolean {

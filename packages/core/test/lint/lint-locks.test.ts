@@ -72,6 +72,14 @@ describe('orders that contradict each other are found, though nobody ever waits'
     expect(found.map(namesOf)).toEqual([['s p', 'p q', 'q r', 'r s']]);
   });
 
+  test('over several managers, whose stores are taken to be one where they are of one kind', async () => {
+    const found = lint();
+    const [here, there] = [manager(), manager()];
+    await nest(here.lock('p'), here.lock('q'));
+    await nest(there.lock('q'), there.lock('p'));
+    expect(found.map(namesOf)).toEqual([['q p', 'p q']]);
+  });
+
   test('of leases that acquire gave, while they are held', async () => {
     const found = lint();
     const { lock } = manager();
@@ -133,6 +141,14 @@ describe('no contradiction is', () => {
     const found = lint();
     const locks = locksOn(scriptedBackend(), { reentrant: true });
     await nest(locks.lock('p'), locks.lock('q'), locks.lock('p'));
+    expect(found).toEqual([]);
+  });
+
+  test('a name in one store, inside of a hold of it in another, with a lock between', async () => {
+    const found = lint();
+    const [here, there] = [manager(), manager()];
+    await nest(here.lock('p'), here.lock('q'), there.lock('p'));
+    await nest(here.lock('p'), there.lock('q'), there.lock('p'));
     expect(found).toEqual([]);
   });
 
