@@ -160,6 +160,24 @@ describe('the chain of a wait that gives up', () => {
     }
   });
 
+  test('has what this process knows itself where a request fails', async () => {
+    const store = new MemoryStore();
+    const a = managerOn(store, 'a', LONG);
+    let isBroken = false;
+    const b = managerOn(store, 'b', LONG, (name) =>
+      isBroken && name === 'r' ? Promise.reject(new Error('the connection is closed')) : undefined,
+    );
+    await b.locks.lock('r').acquire({ label: 'c' });
+    await holdsAndWaits(b, 'q', 'r', 'b');
+    isBroken = true;
+    b.reads.length = 0;
+    expect((await timeoutOf(a, 'q', 500)).chain).toEqual([
+      member('q', 'b', 'r'),
+      member('r', 'c', undefined),
+    ]);
+    expect(b.reads).toContain('r');
+  });
+
   test('ends with a hold of another program, whose id is sent nowhere', async () => {
     const store = new MemoryStore();
     for (const [index, foreignId] of ['v'.repeat(600), 'a value: of 20 chars'].entries()) {
