@@ -6,12 +6,13 @@ const budgets = [
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',
-    limit: '4.25 kB',
+    limit: '4.3 kB',
     ignore: [
       './context.js',
       './errors.js',
       './holder-query.js',
       './manager-core.js',
+      './modes.js',
       './names.js',
       './renewal-status.js',
     ],

@@ -180,7 +180,7 @@ describe('locks board in Chromium', () => {
       const name = `${WAIT_NAMES}${lease.acquisitionId}`;
       await locks
         .lock(name, { [OWN_LOCK]: true } as object)
-        .acquire({ label: `1 000000000.z x ${waitsFor}` });
+        .acquire({ label: `1 000000000.${lease.acquisitionId} x ${waitsFor}` });
     };
     await tell('invoices', 'nightly:815');
     await tell('stock', 'web-1:4711', 'invoices');

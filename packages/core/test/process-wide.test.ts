@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import * as core from '../src/index.ts';
 import { rejectionOf, settled, stall, useFakeClock } from './fixture.ts';
 import { granted, scriptedBackend } from './scripted-backend.ts';
@@ -73,6 +73,17 @@ test('branches that wait for each other’s turns in locks of two copies are rej
     ),
   );
   expect(outcomes.toSorted()).toEqual(['LOCK_REENTRANT', 'fulfilled']);
+});
+
+test('what a process waits for is not shared with a version that keeps it in another shape', async () => {
+  const shared = globalThis as { [key: symbol]: unknown };
+  // Versions with this name cannot tell which managers wait.
+  const former = Symbol.for('@locks/core/lease-waits@1');
+  shared[former] = { of: () => [], add() {}, delete() {} };
+  onTestFinished(() => void delete shared[former]);
+  vi.resetModules();
+  const { leaseWaits } = await import('../src/scope/lease-waits.ts');
+  expect([...leaseWaits.owners]).toEqual([]);
 });
 
 test('code that one copy runs detached is outside of the scopes of the other', async () => {

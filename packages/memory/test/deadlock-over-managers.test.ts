@@ -286,6 +286,16 @@ describe('a wait that is in no circle', () => {
     expect(b.reads).toContain(edge.resource);
   });
 
+  test('asks for no wait of another program, whose id may be too long for a name', async () => {
+    const store = new MemoryStore();
+    const a = processOn(store);
+    const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+    const hold = { resource: 'q', acquisitionId: 'v'.repeat(600), mode: { kind: 'exclusive' } } as const;
+    await memoryBackend(store).attempt({ ...hold, ttlMs: 5 * PERIOD }, false, call);
+    expect(await member(a.locks.lock('p'), a.locks.lock('q'), async () => {})).toBe('entered');
+    expect(new Set(a.reads.slice(1))).toEqual(new Set(['q']));
+  });
+
   test('sends nothing before its time, and then one write and two reads for each lock of the chain', async () => {
     const store = new MemoryStore();
     const [a, b] = [processOn(store), processOn(store)];

@@ -11,15 +11,19 @@ interface Process {
   readonly reads: string[];
 }
 
-/** A manager of its own on a store. */
-function managerOn(store: MemoryStore, label: string, options: { deadlockAfterMs?: number } = {}): Process {
+/** A manager of its own on a store. `answer` is what the store answers instead, where it gives something. */
+function managerOn(
+  store: MemoryStore,
+  label: string,
+  options: { deadlockAfterMs?: number } = {},
+  answer: (name: string) => Promise<never> | undefined = () => undefined,
+): Process {
   const backend: LockBackend = memoryBackend(store);
   const reads: string[] = [];
   const inspect: LockBackend['inspect'] = (name, ...more) => {
     reads.push(name);
-    return Object.getPrototypeOf(backend).inspect.call(backend, name, ...more) as ReturnType<
-      LockBackend['inspect']
-    >;
+    const inspected = Object.getPrototypeOf(backend).inspect as LockBackend['inspect'];
+    return answer(name) ?? inspected.call(backend, name, ...more);
   };
   Object.assign(backend, { inspect });
   const locks = createLocks(backend, { label, waitMs: 60_000, ...options }) as LockManager;
@@ -97,7 +101,7 @@ describe('the chain of a wait that gives up', () => {
     const long = await timeoutOf(a, 'q', 500);
     expect(long.chain).toEqual([member('q', 'b', 'r'), member('r', 'c', undefined)]);
     expect(long.message).toMatch(/ b waits for "r", held by c for \d+ ms\./);
-    expect(a.reads.slice(1)).toEqual(['q', '@locks/waits/id of q', 'r', '@locks/waits/id of r']);
+    expect(a.reads.slice(1)).toEqual(['q', `@locks/waits/${idOf('q')}`, 'r', `@locks/waits/${idOf('r')}`]);
   });
 
   test('ends where it closes a circle', async () => {
@@ -137,6 +141,70 @@ describe('the chain of a wait that gives up', () => {
     expect(a.reads.length).toBeLessThanOrEqual(names.length + 32);
   });
 
+  test.each([
+    ['fails', (): Promise<never> => Promise.reject(new Error('the connection is closed'))],
+    ['is late', (): Promise<never> => new Promise(() => {})],
+  ])('ends with the holder that was known where a request %s', async (_, answer) => {
+    const store = new MemoryStore();
+    await toldHold(store, 'q', 'b', 'r');
+    await toldHold(store, 'r', 'c', undefined);
+    const lookups = [
+      [`@locks/waits/${idOf('q')}`, [member('q', 'b', undefined)]],
+      ['r', [member('q', 'b', 'r')]],
+      [`@locks/waits/${idOf('r')}`, [member('q', 'b', 'r'), member('r', 'c', undefined)]],
+    ] as const;
+    for (const [lookup, chain] of lookups) {
+      const a = managerOn(store, 'a', LONG, (name) => (name === lookup ? answer() : undefined));
+      expect(await timeoutOf(a, 'q', 500)).toMatchObject({ code: 'LOCK_TIMEOUT', chain });
+      expect(a.reads).toContain(lookup);
+    }
+  });
+
+  test('has what this process knows itself where a request fails', async () => {
+    const store = new MemoryStore();
+    const a = managerOn(store, 'a', LONG);
+    let isBroken = false;
+    const b = managerOn(store, 'b', LONG, (name) =>
+      isBroken && name === 'r' ? Promise.reject(new Error('the connection is closed')) : undefined,
+    );
+    await b.locks.lock('r').acquire({ label: 'c' });
+    await holdsAndWaits(b, 'q', 'r', 'b');
+    isBroken = true;
+    b.reads.length = 0;
+    expect((await timeoutOf(a, 'q', 500)).chain).toEqual([
+      member('q', 'b', 'r'),
+      member('r', 'c', undefined),
+    ]);
+    expect(b.reads).toContain('r');
+  });
+
+  test('ends with a hold of another program, whose id is sent nowhere', async () => {
+    const store = new MemoryStore();
+    for (const [index, foreignId] of ['v'.repeat(600), 'a value: of 20 chars'].entries()) {
+      const a = managerOn(store, 'a', LONG);
+      const name = `foreign ${index}`;
+      await toldHold(store, name, 'cron', undefined, foreignId);
+      expect((await timeoutOf(a, name, 500)).chain).toEqual([member(name, 'cron', undefined)]);
+      expect(a.reads).toEqual([name]);
+    }
+  });
+
+  test('is no part of LOCK_CONTENDED, which waits for nobody', async () => {
+    const store = new MemoryStore();
+    const [a, b, c] = ['a', 'b', 'c'].map((label) => managerOn(store, label)) as [Process, Process, Process];
+    await c.locks.lock('r').acquire();
+    await holdsAndWaits(b, 'q', 'r', 'b');
+    expect((await timeoutOf(a, 'q', 150)).chain).toEqual([member('q', 'b', 'r')]);
+    const { code, chain, message } = await timeoutOf(a, 'q', 0);
+    // The holders are still those that were asked for a moment ago.
+    expect({ code, chain, reads: a.reads }).toEqual({
+      code: 'LOCK_CONTENDED',
+      chain: undefined,
+      reads: ['q'],
+    });
+    expect(message).not.toContain('b waits');
+  });
+
   test('is read with no request where circles are not looked for', async () => {
     const store = new MemoryStore();
     const a = managerOn(store, 'a', { deadlockAfterMs: Number.POSITIVE_INFINITY });
@@ -146,17 +214,22 @@ describe('the chain of a wait that gives up', () => {
   });
 });
 
+/** The id of another process's hold: 20 characters, as core makes them. */
+function idOf(name: string): string {
+  return `id-of-${name.replaceAll(' ', '-')}`.padEnd(20, '-');
+}
+
 /** A hold of another process, and the lock by which that tells what it waits for. */
 async function toldHold(
   store: MemoryStore,
   name: string,
   label: string,
   waitsFor: string | undefined,
+  acquisitionId = idOf(name),
 ): Promise<void> {
   const backend = memoryBackend(store);
   const call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
   const request = { mode: { kind: 'exclusive' }, ttlMs: 60_000 } as const;
-  const acquisitionId = `id of ${name}`;
   await backend.attempt({ ...request, resource: name, acquisitionId, label }, false, call);
   if (waitsFor === undefined) return;
   const edge = { resource: `@locks/waits/${acquisitionId}`, acquisitionId: `edge of ${name}` };

@@ -1,5 +1,5 @@
 import type { Holder, ResourceState } from '@locks/core';
-import { toldBy, WAIT_NAMES } from '@locks/core/backend';
+import { endlessWaits, toldBy, WAIT_NAMES } from '@locks/core/backend';
 
 /** Maximum number of locks in the picture: more lines than that explain nothing. */
 const MOST_DRAWN = 100;
@@ -11,7 +11,7 @@ export interface DrawnLock {
   /** The locks that its holders wait for. */
   readonly waitsFor: readonly {
     readonly name: string;
-    /** Whether that lock's holders wait for this lock, directly or over others. */
+    /** Whether that lock's holders wait for this lock, directly or over others, and none of these waits ends unless one gives up. */
     readonly isInCircle: boolean;
   }[];
 }
@@ -26,16 +26,21 @@ export function waitPicture(
   states: readonly Pick<ResourceState, 'name' | 'holders'>[],
   told: readonly Pick<ResourceState, 'name' | 'holders'>[],
 ): readonly DrawnLock[] {
-  const namesOfHold = new Map(
+  const waitsOfHold = new Map(
     told.map(({ name, holders }) => [
       name.slice(WAIT_NAMES.length),
-      holders.flatMap(({ label }) => toldBy(label)?.name ?? []),
+      holders.flatMap(({ label }) => toldBy(label) ?? []),
     ]),
   );
+  const waitsOf = (acquisitionId: string) => waitsOfHold.get(acquisitionId) ?? [];
+  const endless = endlessWaits(states, waitsOf);
   const waits = new Map<string, ReadonlySet<string>>();
+  const stuck = new Map<string, ReadonlySet<string>>();
   for (const { name, holders } of states) {
-    const names = new Set(holders.flatMap(({ acquisitionId }) => namesOfHold.get(acquisitionId) ?? []));
-    if (names.size > 0 && waits.size < MOST_DRAWN) waits.set(name, names);
+    const inside = holders.flatMap(({ acquisitionId }) => waitsOf(acquisitionId));
+    if (inside.length === 0 || waits.size === MOST_DRAWN) continue;
+    waits.set(name, new Set(inside.map((wait) => wait.name)));
+    stuck.set(name, new Set(inside.filter(({ id }) => endless.has(id)).map((wait) => wait.name)));
   }
   const awaited = new Set([...waits.values()].flatMap((names) => [...names]));
   const ordered = new Set<string>();
@@ -56,7 +61,7 @@ export function waitPicture(
     })),
     waitsFor: [...(waits.get(name) ?? [])].map((next) => ({
       name: next,
-      isInCircle: reachedFrom(next, waits).has(name),
+      isInCircle: stuck.get(name)?.has(next) === true && reachedFrom(next, stuck).has(name),
     })),
   }));
 }

@@ -25,6 +25,11 @@ export function shownId(id: string): string {
   return isTransferred(id) ? id.slice(0, CHARACTERS) : id;
 }
 
+/** Whether this is an id of core, as anybody may see it: a store may show what another program wrote. */
+export function isAcquisitionId(id: string): boolean {
+  return /^[\w-]{20}$/u.test(id);
+}
+
 /** 120 random bits as 20 characters of base64url: the only identity of an acquisition that a store sees. */
 export function freshAcquisitionId(): string {
   if (used === BATCH * CHARACTERS) {

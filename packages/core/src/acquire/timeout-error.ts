@@ -20,9 +20,9 @@ export function timeoutError(
 ): LockError {
   const { ttl } = core.backend.capabilities;
   const waited = waitedMs < 1 ? 'at once' : `after ${Math.round(waitedMs)} ms`;
-  const parts = [
-    `Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.${query?.chainText ?? ''}`,
-  ];
+  // The query may be that of a wait, whose chain is of no concern to a single attempt (docs/spec.md §5.11).
+  const { chain, chainText = '' } = (waiting && query) ?? {};
+  const parts = [`Gave up on ${quote(resource)} ${waited}: ${describeHolders(query)}.${chainText}`];
   if (query?.isHeldHere) {
     parts.push(
       'Another call of this process holds it: wait for longer, or hold it for less. ' +
@@ -46,7 +46,7 @@ export function timeoutError(
     );
   }
   const code = waiting === undefined ? 'LOCK_CONTENDED' : 'LOCK_TIMEOUT';
-  return core.error(code, parts.join(' '), resource, { chain: query?.chain });
+  return core.error(code, parts.join(' '), resource, { chain });
 }
 
 /** Whether a dead holder can be in the way until its ttl is over: a session, and a foreign key without an end, has none. */

@@ -48,10 +48,11 @@ export {
 } from './store-layout.ts';
 export { TurnWait } from './turn-wait.ts';
 export { checkBackend } from './validate.ts';
-export { freshAcquisitionId } from '../acquire/acquisition-id.ts';
+export { freshAcquisitionId, isAcquisitionId } from '../acquire/acquisition-id.ts';
 export { CombinedClock } from '../lifetime/clock.ts';
 export { renewalStatusOf } from '../lifetime/renewal-status.ts';
 export { invalidArgument, messageOf, mustBe } from '../errors.ts';
 export { OWN_LOCK, OWN_NAMES, WAIT_NAMES } from '../names.ts';
+export { endlessWaits } from '../deadlock/endless-waits.ts';
 export { type ToldWait, toldBy } from '../deadlock/told-wait.ts';
 export { type ChainHolder, followWaits, type WaitSource } from '../deadlock/wait-chain.ts';

@@ -23,6 +23,23 @@ export function holdsAlone(mode: LockMode): boolean {
   }
 }
 
+/** The hold of those on one lock that keeps a request waiting while all of them stay. */
+export function holdInTheWay<T>(
+  holds: Iterable<T>,
+  modeOf: (hold: T) => LockMode,
+  mode: LockMode,
+): T | undefined {
+  let heldWeight = 0;
+  for (const hold of holds) {
+    const held = modeOf(hold);
+    if (held.kind === 'permit' && mode.kind === 'permit') {
+      heldWeight += held.weight;
+      if (heldWeight + mode.weight > mode.limit) return hold;
+    } else if (held.kind !== 'shared' || mode.kind !== 'shared') return hold;
+  }
+  return undefined;
+}
+
 /**
  * The free part of a resource: what still fits beside its holders (docs/spec.md §15.1, §15.5).
  *

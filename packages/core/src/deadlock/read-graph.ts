@@ -1,3 +1,4 @@
+import { isAcquisitionId } from '../acquire/acquisition-id.ts';
 import type { Holder } from '../backend/types.ts';
 import type { ManagerCore } from '../manager-core.ts';
 import { WAIT_NAMES } from '../names.ts';
@@ -95,6 +96,8 @@ export async function readGraph(source: GraphSource, known?: Facts): Promise<Rea
     const own = source.ownWaits(holdId);
     for (const told of own) addWait(hold, holdId, told.core, told);
     if (own.length > 0) return;
+    // Another program's hold tells of no wait, and its id may be too long for a name.
+    if (!isAcquisitionId(holdId)) return;
     const readIn = async (store: ManagerCore): Promise<readonly Holder[]> => {
       const edges = await holdersOf(store, WAIT_NAMES + holdId);
       for (const { label, expiresInMs } of edges) {

@@ -48,16 +48,16 @@ export async function readChain(
   const ask = async (owner: LeaseOwner, lock: string): Promise<readonly Holder[] | undefined> => {
     // The manager of another copy of core may be of another version.
     if (core.now() >= endsAt || !(owner instanceof ManagerCore) || !mayRead(owner)) return undefined;
-    const { holders } = await owner.ask(
+    const state = owner.ask(
       'inspect',
       lock,
       (call) => owner.backend.inspect(lock, call, { waiters: false }),
       HOLDER_QUERY_MS,
     );
-    return holders.map(readableHolder);
+    // Without an answer the chain ends with what is known.
+    return (await state.catch(() => undefined))?.holders.map(readableHolder);
   };
-  let members: readonly ChainMember[] = [];
-  const chain = followWaits(start, {
+  const chains = followWaits(start, {
     async holdersOf(lock) {
       if (lock === start) return query.holders ?? [];
       return (await ask(lock.owner, lock.name)) ?? ownHolders(lock);
@@ -70,9 +70,9 @@ export async function readChain(
       return told && { name: told.name, owner };
     },
   });
-  for await (const member of chain) {
-    query.chain = members = [...members, member];
-    query.chainText = textOf(members);
+  for await (const chain of chains) {
+    query.chain = chain;
+    query.chainText = textOf(chain);
   }
 }
 

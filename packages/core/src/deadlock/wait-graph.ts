@@ -1,6 +1,6 @@
+import { holdInTheWay } from '../backend/modes.ts';
 import type { LockMode } from '../backend/types.ts';
 import type { CircleMember } from '../errors.ts';
-import { holdInTheWay } from '../scope/lease-waits.ts';
 
 /** A lock that somebody waits for. */
 export interface AwaitedLock {

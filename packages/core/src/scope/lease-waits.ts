@@ -1,3 +1,4 @@
+import { holdInTheWay } from '../backend/modes.ts';
 import type { LockMode } from '../backend/types.ts';
 import type { LeaseOwner, LeaseState } from '../lifetime/lease-state.ts';
 import { processWide } from '../process-wide.ts';
@@ -57,7 +58,7 @@ class ByLock<T> {
 }
 
 /** The waits inside of leases, of all managers and copies of core. */
-export const leaseWaits = processWide('lease-waits@1', () => new ByLock<LeaseWait>());
+export const leaseWaits = processWide('lease-waits@2', () => new ByLock<LeaseWait>());
 
 /** Records the wait of code inside a `run`. Gives the function that ends the record. */
 export function enterLeaseWait(request: LockRequest, frame: RunFrame): () => void {
@@ -112,20 +113,3 @@ function leaseInTheWay(leases: Iterable<LeaseState>, mode: LockMode): LeaseState
 }
 
 const SHARED: LockMode = { kind: 'shared' };
-
-/** The hold of those on one lock that keeps a request waiting while all of them stay. */
-export function holdInTheWay<T>(
-  holds: Iterable<T>,
-  modeOf: (hold: T) => LockMode,
-  mode: LockMode,
-): T | undefined {
-  let heldWeight = 0;
-  for (const hold of holds) {
-    const held = modeOf(hold);
-    if (held.kind === 'permit' && mode.kind === 'permit') {
-      heldWeight += held.weight;
-      if (heldWeight + mode.weight > mode.limit) return hold;
-    } else if (held.kind !== 'shared' || mode.kind !== 'shared') return hold;
-  }
-  return undefined;
-}
