@@ -60,37 +60,53 @@ export interface ScheduleOptions {
 
 /** Runs schedules, one after the other, each from its own seed. */
 export async function runSchedules(options: ScheduleOptions): Promise<SimulationReport> {
-  const { backend, seed, schedules, seconds = Infinity, mostViolations = 3, planted, variant } = options;
+  const { backend, planted, variant } = options;
   const code = await LockCode.load(backend, planted);
+  const expected = new Map<string, ExpectedViolation>();
+  const lateWrites: LateWrites = { late: 0, stopped: 0 };
+  const figures = await countRuns(options, async (seed) => {
+    const result = await new Simulation(code, drawPlan(backend, seed, variant)).run();
+    for (const { clause, message } of result.expected) {
+      const first = expected.get(clause) ?? { clause, count: 0, seed, message };
+      expected.set(clause, { ...first, count: first.count + 1 });
+    }
+    lateWrites.late += result.lateWrites.late;
+    lateWrites.stopped += result.lateWrites.stopped;
+    const isBroken = result.violations.length > 0;
+    return { ...result, violation: isBroken ? await explain(code, backend, seed, variant) : undefined };
+  });
+  return { ...figures, backend, expected: [...expected.values()], lateWrites };
+}
+
+/** What a run adds to the report. */
+interface CountedRun {
+  readonly steps: number;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly violation: FoundViolation | undefined;
+}
+
+/** Makes one run after the other until one of the limits is reached, and adds up. */
+export async function countRuns(
+  { seed, schedules, seconds = Infinity, mostViolations = 3 }: Omit<ScheduleOptions, 'backend'>,
+  run: (seed: number) => Promise<CountedRun>,
+): Promise<Omit<SimulationReport, 'backend' | 'expected' | 'lateWrites'>> {
   const startedAt = performance.now();
   const usedBefore = process.cpuUsage();
   const elapsed = (): number => (performance.now() - startedAt) / 1_000;
   const faults: Record<string, number> = {};
   const violations: FoundViolation[] = [];
-  const expected = new Map<string, ExpectedViolation>();
-  const lateWrites: LateWrites = { late: 0, stopped: 0 };
   let steps = 0;
   let done = 0;
   while (done < schedules && elapsed() < seconds && violations.length < mostViolations) {
-    const result = await new Simulation(code, drawPlan(backend, seed + done, variant)).run();
-    if (result.violations.length > 0) {
-      const violation = await explain(code, backend, seed + done, variant);
-      if (violation !== undefined) violations.push(violation);
-    }
-    for (const { clause, message } of result.expected) {
-      const first = expected.get(clause) ?? { clause, count: 0, seed: seed + done, message };
-      expected.set(clause, { ...first, count: first.count + 1 });
-    }
-    lateWrites.late += result.lateWrites.late;
-    lateWrites.stopped += result.lateWrites.stopped;
+    const result = await run(seed + done);
+    if (result.violation !== undefined) violations.push(result.violation);
     steps += result.steps;
     for (const [kind, count] of Object.entries(result.faults)) faults[kind] = (faults[kind] ?? 0) + count;
     done += 1;
   }
   const { user, system } = process.cpuUsage(usedBefore);
   const processorSeconds = (user + system) / 1e6;
-  const figures = { backend, seed, schedules: done, seconds: elapsed(), processorSeconds, steps, faults };
-  return { ...figures, expected: [...expected.values()], lateWrites, violations };
+  return { seed, schedules: done, seconds: elapsed(), processorSeconds, steps, faults, violations };
 }
 
 /** The violation of a seed, if it has one, with the smallest run that fails for the same reason. */

@@ -1,8 +1,6 @@
-import { build } from 'esbuild';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
-import { changed, loadedFile, type SourceChange } from '../process/source-change.ts';
+import { bundleSources, PACKAGES } from '../process/bundle-sources.ts';
+import type { SourceChange } from '../process/source-change.ts';
 import {
   ALIVE,
   CALL,
@@ -21,7 +19,7 @@ import {
   WORDS,
 } from './steps.ts';
 
-const packages = join(import.meta.dirname, '../../../packages');
+const FILE_STORE = `export { FileStore } from '${PACKAGES}/file/src/file-store.ts';`;
 /** A file of values is followed by another one after some writes, so that processes sweep. */
 const SMALL_FILES: SourceChange = {
   file: 'file/src/value-files.ts',
@@ -47,7 +45,7 @@ export class FileWorkers implements Disposable {
 
   /** @param changes - errors that are planted; none: the sources as they are */
   static async load(changes: readonly SourceChange[] = []): Promise<FileWorkers> {
-    return new FileWorkers(await bundle([SMALL_FILES, FEW_WRITES, ...changes]));
+    return new FileWorkers(await bundleSources(FILE_STORE, [SMALL_FILES, FEW_WRITES, ...changes]));
   }
 
   [Symbol.dispose](): void {
@@ -115,35 +113,4 @@ export class FileWorker {
         throw new Error('a worker of the simulation of files does not answer');
     }
   }
-}
-
-async function bundle(changes: readonly SourceChange[]): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: {
-      contents: `export { FileStore } from '${packages}/file/src/file-store.ts';`,
-      resolveDir: import.meta.dirname,
-    },
-    bundle: true,
-    write: false,
-    format: 'cjs',
-    platform: 'node',
-    logLevel: 'silent',
-    target: 'node24',
-    plugins: [
-      {
-        name: 'planted',
-        setup(bundled) {
-          for (const file of new Set(changes.map(loadedFile)))
-            bundled.onLoad({ filter: new RegExp(`${file.replaceAll('.', '\\.')}$`) }, async ({ path }) => ({
-              contents: changed(
-                await readFile(path, 'utf8'),
-                changes.filter((change) => loadedFile(change) === file),
-              ),
-              loader: 'ts',
-            }));
-        },
-      },
-    ],
-  });
-  return outputFiles[0]?.text ?? '';
 }

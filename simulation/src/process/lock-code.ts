@@ -1,8 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { readFile } from 'node:fs/promises';
 import { compileFunction } from 'node:vm';
 import type * as core from '@locks/core';
 import type * as cohort from '@locks/cohort';
@@ -18,14 +15,14 @@ import type * as redis from '@locks/redis-protocol';
 import type * as rules from '@locks/core/rules';
 import type * as zookeeper from '@locks/zookeeper';
 import type * as sqlite from '@locks/sqlite';
-import { build, type Plugin } from 'esbuild';
 import { EmbeddedPostgres } from '../postgres/embedded-postgres.ts';
 import { LuaScripts } from '../redis/lua-scripts.ts';
 import type { SqliteCode } from '../sqlite/sqlite-code.ts';
 import type { BackendKind } from '../workload/plan.ts';
+import { bundleSources, PACKAGES } from './bundle-sources.ts';
 import { globalsOf, modulesOf } from './process-globals.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
-import { changed, loadedFile, type SourceChange } from './source-change.ts';
+import type { SourceChange } from './source-change.ts';
 
 /** Core, as one simulated process has loaded them. */
 export interface LoadedLocks extends SqliteCode {
@@ -52,30 +49,28 @@ export interface LoadedLocks extends SqliteCode {
   readonly scripts?: Readonly<Record<string, { readonly sha1: string; readonly source: string }>>;
 }
 
-const packages = join(import.meta.dirname, '../../../packages');
-const RECORD_STATEMENTS = join(import.meta.dirname, '../mysql/record-statements.ts');
 const CORE = `export { createLocks } from '@locks/core'; export { LockRules } from '@locks/core/rules';
   export { cohortBackend } from '@locks/cohort';
   export { adopt, transfer } from '@locks/core/transfer';
   export { renewalThread } from '@locks/core/renewal-thread';
-  export { serveRenewals } from '${packages}/core/src/renewal-thread/serve-renewals.ts';
-  export { freshAcquisitionId } from '${packages}/core/src/acquire/acquisition-id.ts';`;
+  export { serveRenewals } from '${PACKAGES}/core/src/renewal-thread/serve-renewals.ts';
+  export { freshAcquisitionId } from '${PACKAGES}/core/src/acquire/acquisition-id.ts';`;
 /** A process loads what its backend needs: the less code, the more runs in a second. */
 const ENTRIES: Readonly<Record<BackendKind, string>> = {
   rules: CORE,
   redis: `${CORE} export { createRedisBackend } from '@locks/redis-protocol';
-    export { scripts } from '${packages}/redis-protocol/src/generated/scripts.ts';`,
+    export { scripts } from '${PACKAGES}/redis-protocol/src/generated/scripts.ts';`,
   mysql: `${CORE} export { mysqlBackend } from '@locks/mysql';
-    export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
+    export { freshVersion } from '${PACKAGES}/record-protocol/src/fresh-version.ts';`,
   record: `${CORE} export { createRecordBackend } from '@locks/record-protocol';
-    export { freshVersion } from '${packages}/record-protocol/src/fresh-version.ts';`,
+    export { freshVersion } from '${PACKAGES}/record-protocol/src/fresh-version.ts';`,
   quorum: `${CORE} export { quorumBackend } from '@locks/quorum';`,
   etcd: `${CORE} export { etcdBackend } from '@locks/etcd';`,
   zookeeper: `${CORE} export { zookeeperBackend } from '@locks/zookeeper';`,
   sqlite: `${CORE} export { sqliteBackend } from '@locks/sqlite';
-    export { loadSqlite } from '${packages}/sqlite/src/load-sqlite.ts';
-    export { machineClock } from '${packages}/sqlite/src/machine-clock.ts';
-    export { openLockFile } from '${packages}/sqlite/src/lock-file.ts';`,
+    export { loadSqlite } from '${PACKAGES}/sqlite/src/load-sqlite.ts';
+    export { machineClock } from '${PACKAGES}/sqlite/src/machine-clock.ts';
+    export { openLockFile } from '${PACKAGES}/sqlite/src/lock-file.ts';`,
   postgres: `${CORE} export { postgresLeaseBackend, schemaStatements } from '@locks/postgres';`,
 };
 const PARAMETERS = [
@@ -140,7 +135,7 @@ export class LockCode {
   static async load(backend: BackendKind, changes: readonly SourceChange[] = []): Promise<LockCode> {
     const entry = ENTRIES[backend];
     const unchanged = changes.length === 0 ? bundles.get(entry) : undefined;
-    const text = unchanged ?? (await bundle(entry, changes));
+    const text = unchanged ?? (await bundleSources(entry, changes));
     if (changes.length === 0) bundles.set(entry, text);
     const lua = backend === 'redis' ? await LuaScripts.load() : undefined;
     const embedded = backend === 'postgres' ? await EmbeddedPostgres.load() : undefined;
@@ -216,54 +211,4 @@ function forget(evaluated: Evaluated): void {
 /** Bundles without changes, by what they export. */
 const bundles = new Map<string, string>();
 
-async function bundle(entry: string, changes: readonly SourceChange[]): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: { contents: entry, resolveDir: import.meta.dirname, sourcefile: 'entry.ts' },
-    bundle: true,
-    write: false,
-    format: 'cjs',
-    platform: 'node',
-    logLevel: 'silent',
-    target: 'node24',
-    external: ['mysql2', 'etcd3', 'pg'],
-    // The client of ZooKeeper reads its messages' layout from beside it.
-    define: {
-      'import.meta.url': JSON.stringify('file:///simulated/process.mjs'),
-      __dirname: JSON.stringify(join(packages, 'zookeeper/node_modules/node-zookeeper-client/lib/jute')),
-    },
-    plugins: [sources(changes)],
-  });
-  return outputFiles[0]?.text ?? '';
-}
-
 const nodeRequire = createRequire(import.meta.url);
-
-/** Finds the sources behind the names of the packages, and applies the changes of a planted error. */
-function sources(changes: readonly SourceChange[]): Plugin {
-  return {
-    name: 'sources',
-    setup(bundle) {
-      bundle.onResolve({ filter: /^@locks\// }, ({ path }) => {
-        const [, name = '', ...entry] = path.split('/');
-        const source = join(packages, name, 'src', ...entry);
-        const file =
-          entry.length > 0 && existsSync(`${source}.ts`) ? `${source}.ts` : join(source, 'index.ts');
-        return { path: file };
-      });
-      // In place of its SQL, `@locks/mysql` sends commands to a store of records.
-      bundle.onResolve({ filter: /\/mysql-statements\.ts$/ }, ({ importer }) =>
-        importer === RECORD_STATEMENTS ? undefined : { path: RECORD_STATEMENTS },
-      );
-      for (const file of new Set(changes.map(loadedFile))) {
-        const path = join(packages, file);
-        bundle.onLoad({ filter: new RegExp(`${file.replaceAll(/[.]/g, '\\$&')}$`) }, async () => ({
-          contents: changed(
-            await readFile(path, 'utf8'),
-            changes.filter((change) => loadedFile(change) === file),
-          ),
-          loader: 'ts',
-        }));
-      }
-    },
-  };
-}
