@@ -50,6 +50,7 @@ async function untilBlocked(schema: string): Promise<void> {
   );
 }
 
+// What is expected before it is awaited takes `expect` of its own test: the common one may give it to a test that runs beside.
 describe.concurrent('the queue', () => {
   it('a release that meets an enqueue not yet committed hands off to it: no wake-up is lost', async () => {
     const { schema, one, two, listen, holderOf, blocked } = await sessions();
@@ -175,7 +176,7 @@ describe.concurrent('the queue', () => {
     await (await third).release();
   });
 
-  it('an attempt is withdrawn unsent only if no earlier one of its id was sent', async () => {
+  it('an attempt is withdrawn unsent only if no earlier one of its id was sent', async ({ expect }) => {
     const { schema, one, holderOf } = await sessions();
     const pool = fixture.pool({ max: 1 });
     const backend = fixture.backend({ schema, pool });
@@ -200,7 +201,9 @@ describe.concurrent('the queue', () => {
     expect(await holderOf('a')).toBeUndefined();
   });
 
-  it('an attempt that fails after its abandon was answered leaves no waiter behind, for whom the backend would poll', async () => {
+  it('an attempt that fails after its abandon was answered leaves no waiter behind, for whom the backend would poll', async ({
+    expect,
+  }) => {
     const { schema, one } = await sessions();
     const backend = fixture.backend({ schema, listen: false });
     const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
