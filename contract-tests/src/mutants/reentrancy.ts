@@ -1,10 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Lease, type LockManager } from '@locks/core';
+import type { Holder, ResourceState } from '@locks/core/backend';
 import { overLocks } from './delegate.ts';
 import type { Mutant } from './mutant.ts';
 
 /** The beginning of the names of locks that tell of waits. */
 const WAITS = '@locks/waits/';
+
+/** A state without some of its holders, where who reads it follows waits: nobody else leaves the waiters out. */
+async function seenByFollowers(
+  reading: Promise<ResourceState>,
+  options: { readonly waiters?: boolean } | undefined,
+  isSeen: (holder: Holder, at: number) => boolean,
+): Promise<ResourceState> {
+  const state = await reading;
+  if (options?.waiters !== false || state.name.startsWith(WAITS)) return state;
+  return { ...state, holders: state.holders.filter(isSeen) };
+}
 
 /** Re-enters wherever `held` finds a lease of the name, without count or turn. */
 function letsIn(
@@ -90,6 +102,59 @@ export const reentrancyMutants: readonly Mutant[] = [
     calls: (backend) => ({
       abandon: async (request, call) => {
         if (!request.resource.startsWith(WAITS)) await backend.abandon(request, call);
+      },
+    }),
+  },
+  {
+    name: 'circles-of-two-alone',
+    says: 'a client follows no more than one wait of others',
+    expected: ['reentrancy/circle-of-three-clients'],
+    backend: (backend) => {
+      // The first one is a wait of its own, which it looks up.
+      const followed = new Set<string>();
+      return {
+        inspect: async (name, call, options) => {
+          if (name.startsWith(WAITS) && followed.size < 2) followed.add(name);
+          return name.startsWith(WAITS) && !followed.has(name)
+            ? { name, holders: [], waiters: [] }
+            : backend.inspect(name, call, options);
+        },
+      };
+    },
+  },
+  {
+    name: 'readers-in-nobodys-way',
+    says: 'who follows waits does not see readers',
+    expected: ['reentrancy/circle-of-readers'],
+    backend: (backend) => ({
+      inspect: (name, call, options) =>
+        seenByFollowers(backend.inspect(name, call, options), options, ({ mode }) => mode.kind !== 'shared'),
+    }),
+  },
+  {
+    name: 'one-permit-seen',
+    says: 'who follows waits sees one holder of permits',
+    expected: ['reentrancy/circle-through-permits'],
+    backend: (backend) => ({
+      inspect: (name, call, options) =>
+        seenByFollowers(
+          backend.inspect(name, call, options),
+          options,
+          ({ mode }, at) => mode.kind !== 'permit' || at === 0,
+        ),
+    }),
+  },
+  {
+    name: 'sets-unseen',
+    says: 'nothing shows that code runs inside the run of a set',
+    expected: ['reentrancy/circle-through-sets'],
+    locks: (locks) => ({
+      all: (members) => {
+        const set = locks.all(members);
+        return Object.assign(Object.create(set) as typeof set, {
+          run: ((work, options) =>
+            set.run((own) => locks.detached(() => work(own)), options)) as typeof set.run,
+        });
       },
     }),
   },

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isLockError } from '../../src/errors.ts';
+import type { LockManager } from '../../src/create-locks.ts';
+import type { Lease } from '../../src/lease.ts';
 import type { Lock } from '../../src/lock.ts';
 import type { ConformanceCase } from '../case.ts';
 import type { CaseContext, Client } from '../case-context.ts';
+import { needs, permits, shared } from '../needs.ts';
 
 /** The beginning of the names of locks that tell of waits. */
 const WAITS = '@locks/waits/';
@@ -23,21 +26,53 @@ async function seeRuns(context: CaseContext): Promise<void> {
   await locks.lock(context.name()).run(() => {});
 }
 
-/** Holds `first`, and waits for `second` once `go` resolves. Gives the code of the error of that wait. */
-function member(
-  first: Lock,
-  second: Lock,
-  go: (holdId: string) => Promise<void>,
-): Promise<string | undefined> {
-  return first.run(async ({ acquisitionId }) => {
-    await go(acquisitionId);
+/** A lock of any mode, or several locks at once. */
+interface Runs {
+  run<T>(work: (lease: unknown) => Promise<T>): Promise<T>;
+}
+
+/** What a client holds, and what it waits for then. */
+type Member = readonly [holds: Runs, waitsFor: Runs];
+
+/** As many as the longest circle has members. */
+type Managers = readonly [LockManager, LockManager, LockManager];
+
+/** Holds the first, and waits for the second once `go` resolves. Gives the code of the error of that wait. */
+function member([first, second]: Member, go: (lease: unknown) => Promise<void>): Promise<string | undefined> {
+  return first.run(async (lease) => {
+    await go(lease);
     return await second
-      .run(() => undefined)
+      .run(async () => undefined)
       .catch((error: unknown) => {
         if (isLockError(error)) return error.code;
         throw error;
       });
   });
+}
+
+/** Lets clients wait for each other. Asserts that one of them gives up and all others go on, and gives what they held. */
+async function oneGivesUp(
+  context: CaseContext,
+  circle: (clients: Managers) => readonly Member[],
+): Promise<{ readonly isFound: boolean; readonly leases: readonly unknown[]; readonly one: Client }> {
+  const { slackMs } = context.timing;
+  const one = await context.client();
+  await seeRuns(context);
+  const isFound = await showsHolds(context, one);
+  const options = { deadlockAfterMs: slackMs, waitMs: (isFound ? 20 : 4) * slackMs, ttlMs: 60_000 };
+  const client = async (): Promise<LockManager> => (await context.client(options)).locks;
+  const members = circle([await client(), await client(), await client()]);
+  const leases: unknown[] = [];
+  const go = async (lease: unknown): Promise<void> => {
+    leases.push(lease);
+    await context.until('all hold', () => leases.length === members.length);
+  };
+  const codes = await Promise.all(members.map((each) => member(each, go)));
+  const refused = codes.filter((code) => code !== undefined);
+  if (isFound)
+    assert.deepEqual(refused, ['LOCK_DEADLOCK'], 'one must give up, and then all others are let in');
+  else assert.ok(refused.every((code) => code === 'LOCK_TIMEOUT') && refused.length > 0, 'a wait must end');
+  return { isFound, leases, one };
 }
 
 export const reentrancyCircleCases: readonly ConformanceCase[] = [
@@ -48,39 +83,76 @@ export const reentrancyCircleCases: readonly ConformanceCase[] = [
       'of two clients that wait for what the other holds one ends with LOCK_DEADLOCK, the other goes on, and nothing is left',
     async run(context) {
       const { slackMs } = context.timing;
-      const options = { deadlockAfterMs: slackMs, waitMs: 20 * slackMs, ttlMs: 60_000 };
-      const [one, other] = [await context.client(options), await context.client(options)];
-      await seeRuns(context);
-      const isFound = await showsHolds(context, one);
       const name = context.name();
-      const holdIds: string[] = [];
-      const go = async (holdId: string): Promise<void> => {
-        holdIds.push(holdId);
-        await context.until('both hold', () => holdIds.length === 2);
-      };
-      const codes = await Promise.all([
-        member(one.locks.lock(`${name} a`), one.locks.lock(`${name} b`), go),
-        member(other.locks.lock(`${name} b`), other.locks.lock(`${name} a`), go),
+      const { isFound, leases, one } = await oneGivesUp(context, ([first, second]) => [
+        [first.lock(`${name} a`), first.lock(`${name} b`)],
+        [second.lock(`${name} b`), second.lock(`${name} a`)],
       ]);
-      const refused = codes.filter((code) => code !== undefined);
-      if (!isFound) {
-        assert.ok(refused.every((code) => code === 'LOCK_TIMEOUT') && refused.length > 0, 'a wait must end');
-        return;
-      }
-      assert.deepEqual(
-        refused,
-        ['LOCK_DEADLOCK'],
-        'one of the two must give up, and then the other is let in',
-      );
+      if (!isFound) return;
       const endedAt = performance.now();
-      for (const holdId of holdIds) {
+      for (const { acquisitionId } of leases as readonly Lease[]) {
         await context.until('nothing tells of the waits', async () => {
-          const { holders } = await one.locks.inspect(WAITS + holdId);
+          const { holders } = await one.locks.inspect(WAITS + acquisitionId);
           return holders.length === 0;
         });
       }
       // Long before the ttl that ends what a dead process told.
       assert.ok(performance.now() - endedAt < 2 * slackMs, 'what tells of a wait outlived it');
+    },
+  },
+  {
+    id: 'reentrancy/circle-of-three-clients',
+    clause: '§5.10',
+    title: 'of three clients, each of which waits for what the next one holds, one ends with LOCK_DEADLOCK',
+    async run(context) {
+      const name = context.name();
+      await oneGivesUp(context, ([first, second, third]) => [
+        [first.lock(`${name} a`), first.lock(`${name} b`)],
+        [second.lock(`${name} b`), second.lock(`${name} c`)],
+        [third.lock(`${name} c`), third.lock(`${name} a`)],
+      ]);
+    },
+  },
+  {
+    id: 'reentrancy/circle-of-readers',
+    clause: '§5.10',
+    title: 'of two clients that want to write what the other reads one ends with LOCK_DEADLOCK',
+    ...needs(shared),
+    async run(context) {
+      const name = context.name();
+      await oneGivesUp(context, ([first, second]) => [
+        [first.readWriteLock(`${name} a`).read, first.readWriteLock(`${name} b`).write],
+        [second.readWriteLock(`${name} b`).read, second.readWriteLock(`${name} a`).write],
+      ]);
+    },
+  },
+  {
+    id: 'reentrancy/circle-through-permits',
+    clause: '§5.10',
+    title: 'a circle through a semaphore ends with one LOCK_DEADLOCK where each permit is in it',
+    ...needs(permits),
+    async run(context) {
+      const name = context.name();
+      const slots = (locks: LockManager): Runs => locks.semaphore(`${name} slots`, 2);
+      await oneGivesUp(context, ([first, second, third]) => [
+        [slots(first), first.lock(`${name} b`)],
+        [slots(second), second.lock(`${name} b`)],
+        [third.lock(`${name} b`), slots(third)],
+      ]);
+    },
+  },
+  {
+    id: 'reentrancy/circle-through-sets',
+    clause: '§5.10',
+    title: 'a circle through sets of locks, one held and one awaited, ends with one LOCK_DEADLOCK',
+    async run(context) {
+      const name = context.name();
+      const set = (locks: LockManager, ...names: readonly string[]): Runs =>
+        locks.all(names.map((each) => locks.lock(`${name} ${each}`)));
+      await oneGivesUp(context, ([first, second]) => [
+        [set(first, 'a', 'b'), first.lock(`${name} c`)],
+        [second.lock(`${name} c`), set(second, 'b', 'd')],
+      ]);
     },
   },
   {
@@ -109,8 +181,8 @@ export const reentrancyCircleCases: readonly ConformanceCase[] = [
       };
       const first = hasPermits ? lockOf(one) : (one.locks.lock(`${name} own`) as Lock);
       const outcomes = [
-        member(first, one.locks.lock(`${name} b`), go),
-        member(other.locks.lock(`${name} b`), lockOf(other), go),
+        member([first, one.locks.lock(`${name} b`)], go),
+        member([other.locks.lock(`${name} b`), lockOf(other)], go),
       ];
       await Promise.race([delay(6 * deadlockAfterMs), ...outcomes]);
       await free.release();

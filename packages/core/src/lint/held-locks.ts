@@ -5,19 +5,18 @@ import { LeaseHandle } from '../lease/lease-handle.ts';
 import type { LeaseState } from '../lifetime/lease-state.ts';
 import { currentFrame, heldAround } from '../scope/context.ts';
 import type { AskedLock } from './order-graph.ts';
-import { Place } from './place.ts';
+import type { Place } from './place.ts';
 
 class TakenLock implements AskedLock {
   readonly name: string;
   readonly backend: string;
-  readonly place: Place;
+  place: Place | undefined;
   /** Absent until the lock is granted. */
   lease: LeaseState | undefined;
 
-  constructor({ name, backend }: LockTrace, place: Place) {
+  constructor({ name, backend }: LockTrace) {
     this.name = name;
     this.backend = backend;
-    this.place = place;
   }
 
   get isHeld(): boolean {
@@ -25,12 +24,32 @@ class TakenLock implements AskedLock {
   }
 }
 
-/** Follows which locks the code holds that asks for another one, until the returned function is called. */
-export function followHeldLocks(onAsk: (asked: AskedLock, held: readonly AskedLock[]) => void): () => void {
+/**
+ * Notes the lock of an object in the object itself: a `WeakMap` with an entry for each acquire takes the garbage collector longer than the
+ * acquire.
+ */
+class Attachment<Owner extends object> {
+  readonly #key = Symbol('lintLocks');
+
+  of(owner: Owner): TakenLock | undefined {
+    return (owner as Record<symbol, TakenLock | undefined>)[this.#key];
+  }
+
+  set(owner: Owner, lock: TakenLock): void {
+    (owner as Record<symbol, TakenLock>)[this.#key] = lock;
+  }
+}
+
+/**
+ * Follows which locks the code holds that asks for another one, until the returned function is called.
+ *
+ * @param onAsk - called in the acquire, with what the code holds; with nothing for an acquire that does not wait
+ */
+export function followHeldLocks(onAsk: (asked: AskedLock, held: ReadonlySet<AskedLock>) => void): () => void {
   /** What `acquire` and `tryAcquire` took before in the running code, which releases it by itself. */
   const taken = new AsyncLocalStorage<readonly TakenLock[]>();
-  const asking = new WeakMap<LockTrace, TakenLock>();
-  const ofLease = new WeakMap<LeaseState, TakenLock>();
+  const asking = new Attachment<LockTrace>();
+  const ofLease = new Attachment<LeaseState>();
   let run: LockTrace | undefined;
 
   const onRun = (message: unknown): void => {
@@ -46,22 +65,22 @@ export function followHeldLocks(onAsk: (asked: AskedLock, held: readonly AskedLo
     const frame = currentFrame();
     for (const lease of frame === undefined ? [] : heldAround(frame)) {
       const { owner, grant } = lease;
-      const known = ofLease.get(lease);
+      const known = ofLease.of(lease);
       held.add(known ?? { name: grant.request.resource, backend: owner.backendName, place: undefined });
     }
-    const asked = new TakenLock(trace, new Place());
+    const asked = new TakenLock(trace);
     asking.set(trace, asked);
     // The code inside of a `run` is told by its frame.
     if (!isRun || !isContextCheap()) taken.enterWith([...before, asked]);
-    if (trace.waits === true) onAsk(asked, [...held]);
+    onAsk(asked, trace.waits === true ? held : new Set());
   };
   const onEnd = (message: unknown): void => {
     const trace = message as LockTrace;
-    const asked = asking.get(trace);
+    const asked = asking.of(trace);
     const lease = LeaseHandle.of(trace.result)?.lease;
     if (asked === undefined || lease === undefined) return;
     asked.lease = lease;
-    if (!ofLease.has(lease)) ofLease.set(lease, asked);
+    if (ofLease.of(lease) === undefined) ofLease.set(lease, asked);
   };
   runTracing.start.subscribe(onRun);
   acquireTracing.start.subscribe(onStart);

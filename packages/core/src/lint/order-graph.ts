@@ -5,8 +5,8 @@ export interface AskedLock {
   readonly name: string;
   /** The name of the backend. */
   readonly backend: string;
-  /** Absent where `all` took the lock together with others, or before anybody listened. */
-  readonly place: Place | undefined;
+  /** Absent where `all` took the lock together with others, before anybody listened, or when enough places of its class were known. */
+  place: Place | undefined;
 }
 
 /** One lock that was asked for while another one was held. */
@@ -58,7 +58,7 @@ export class OrderGraph {
   /** Adds what was seen. Gives the circle that it closes, beginning with itself; `undefined` where it closes none, or is known. */
   add(sighting: Sighting): readonly Sighting[] | undefined {
     const { held, asked } = sighting;
-    const [from, to] = [this.#keyOf(held), this.#keyOf(asked)];
+    const [from, to] = [this.keyOf(held), this.keyOf(asked)];
     const direction = directionOf(sighting);
     const known = this.#orders.get(from)?.get(to);
     if (known?.[direction] !== undefined || this.isFull) return undefined;
@@ -94,7 +94,15 @@ export class OrderGraph {
     return undefined;
   }
 
-  #keyOf({ name, backend }: AskedLock): string {
+  /** Whether `add` would keep this. */
+  isNew(sighting: Sighting): boolean {
+    if (this.isFull) return false;
+    const { held, asked } = sighting;
+    return this.#orders.get(this.keyOf(held))?.get(this.keyOf(asked))?.[directionOf(sighting)] === undefined;
+  }
+
+  /** The class of a lock, in its kind of store. */
+  keyOf({ name, backend }: AskedLock): string {
     return `${backend} ${this.#classOf(name)}`;
   }
 }
