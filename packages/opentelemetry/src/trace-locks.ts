@@ -68,11 +68,14 @@ interface OpenSpan {
   readonly around: Context;
 }
 
+type TracedCall = LockTrace & { [span: symbol]: OpenSpan | undefined };
+
 /** Turns the messages of the tracing channels into spans. */
 class LockTracer {
   readonly #tracer: Tracer;
   readonly #groupOf: GroupOf;
-  readonly #open = new WeakMap<LockTrace, OpenSpan>();
+  /** The key of the span in a message: a `WeakMap` with an entry for each call takes the garbage collector longer than the span. */
+  readonly #open = Symbol('locks span');
   /** The spans of `run` whose acquire, the first one inside, has not ended: it tells them its token and wait. */
   readonly #startedRuns = new WeakSet<Span>();
 
@@ -109,7 +112,7 @@ class LockTracer {
     if (fencingToken !== undefined) attributes['lock.fencing_token'] = String(fencingToken);
     const span = this.#tracer.startSpan(`lock.${operation}`, { attributes }, around);
     if (operation === 'run') this.#startedRuns.add(span);
-    this.#open.set(message, { span, startedAt: performance.now(), around });
+    (message as TracedCall)[this.#open] = { span, startedAt: performance.now(), around };
     const inside = trace.setSpan(around, span);
     const { enter } = message;
     message.enter = (call) => context.with(inside, () => (enter === undefined ? call() : enter(call)));
@@ -117,9 +120,9 @@ class LockTracer {
 
   /** Ends the span of a call; gives whether it was open. */
   #end(operation: Operation, message: LockTrace): boolean {
-    const open = this.#open.get(message);
+    const open = (message as TracedCall)[this.#open];
     if (open === undefined) return false;
-    this.#open.delete(message);
+    (message as TracedCall)[this.#open] = undefined;
     const { span } = open;
     if (operation === 'acquire') this.#acquired(open, message);
     if ('error' in message) {
