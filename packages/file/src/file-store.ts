@@ -13,7 +13,6 @@ import {
 import { explained, isRetryableFileError, LockFolderError } from './lock-folder-error.ts';
 import { LockFolder } from './lock-folder.ts';
 import type { CheckedFileOptions } from './options.ts';
-import { pointerIn } from './pointer.ts';
 import { hasEnded } from './process-mark.ts';
 import { ALPHABET, CLIENT, nameOfKey, namesIn, RecordFiles } from './record-files.ts';
 import { FolderSweeper } from './folder-sweeper.ts';
@@ -133,13 +132,13 @@ export class FileStore implements RecordStore {
   /** Returns the version that the record has now; `undefined`: it has another one than it must. */
   #swap(files: RecordFiles, { key, value, ifVersion, isIdle, heldUntilMs }: RecordWrite): string | undefined {
     const path = this.#pathOf(files, key);
-    const from = ifVersion === undefined ? undefined : pointerIn(String(ifVersion));
+    const from = ifVersion === undefined ? undefined : String(ifVersion);
     if (value !== undefined) {
       const written = { value, isIdle, ...(heldUntilMs !== undefined && { heldUntilMs }) };
       return from === undefined ? files.create(path, written) : files.replace(path, from, written);
     }
     if (from === undefined) return files.pointer(path) === undefined ? '' : undefined;
-    return files.remove(path, from.name) ? '' : undefined;
+    return files.remove(path, from) ? '' : undefined;
   }
 
   #watch(changed: (change: RecordChange) => void, client: string): () => void {

@@ -40,6 +40,11 @@ export function pointerIn(name: string): Pointer | undefined {
   };
 }
 
+/** The number in the name of a pointer, with which it begins: every write needs it, and nothing else of the name. */
+export function numberIn(name: string): number {
+  return Number.parseInt(name, 36);
+}
+
 /** The pointer among the names in the folder of a record: a list that was read while it was renamed may have two. */
 export function latest(names: readonly string[]): Pointer | undefined {
   let found: Pointer | undefined;

@@ -3,7 +3,7 @@ import { join, sep } from 'node:path';
 import { escapeKey, type KeyAlphabet, type RecordWrite, type StoredRecord } from '@locks/record-protocol';
 import { codeOf, LockFolderError } from './lock-folder-error.ts';
 import type { LockFolder } from './lock-folder.ts';
-import { latest, type Pointer, pointerOf } from './pointer.ts';
+import { latest, numberIn, type Pointer, pointerOf } from './pointer.ts';
 import { ValueFiles } from './value-files.ts';
 
 /** No capitals: macOS and Windows take them for small letters. */
@@ -71,16 +71,16 @@ export class RecordFiles {
     return undefined;
   }
 
-  /** Replaces a record. Returns its new version; `undefined`: it has another one. */
-  replace(path: string, from: Pointer, { value, isIdle, heldUntilMs }: NewValue): string | undefined {
-    const number = Math.max(from.number + 1, this.folder.clock.nowMicros());
+  /** Replaces a record of this version. Returns its new version; `undefined`: it has another one. */
+  replace(path: string, from: string, { value, isIdle, heldUntilMs }: NewValue): string | undefined {
+    const number = Math.max(numberIn(from) + 1, this.folder.clock.nowMicros());
     return this.#move(path, from, value, { number, until: microsOf(heldUntilMs), isIdle });
   }
 
   /** Moves the value of a record into the file of this process. */
   adopt(path: string, from: Pointer): void {
     const value = this.values.read(from);
-    if (value !== undefined) this.#move(path, from, value, { ...from, number: from.number + 1 });
+    if (value !== undefined) this.#move(path, from.name, value, { ...from, number: from.number + 1 });
   }
 
   create(path: string, { value, isIdle, heldUntilMs }: NewValue): string | undefined {
@@ -120,15 +120,13 @@ export class RecordFiles {
 
   #move(
     path: string,
-    from: Pointer,
+    from: string,
     value: Uint8Array,
     { number, until, isIdle }: Pick<Pointer, 'number' | 'until' | 'isIdle'>,
   ): string | undefined {
     const { name } = pointerOf({ ...this.values.append(value), number, until, isIdle });
     // Not `join`, which takes a third as long as the renaming.
-    return attempt(['ENOENT'], () => renameSync(path + sep + from.name, path + sep + name))
-      ? name
-      : undefined;
+    return attempt(['ENOENT'], () => renameSync(path + sep + from, path + sep + name)) ? name : undefined;
   }
 
   /** Where boots cannot be told apart: the clock began anew since. */

@@ -49,9 +49,9 @@ test('of two writers that know the same version one writes', () => {
   const other = records(folder).files;
   const first = files.create(path, { value: bytes('{1'), isIdle: false });
   expect(other.create(path, { value: bytes('{2'), isIdle: false })).toBeUndefined();
-  const second = other.replace(path, pointer(first), { value: bytes('{2'), isIdle: false });
+  const second = other.replace(path, first ?? '', { value: bytes('{2'), isIdle: false });
   expect(second).toBeDefined();
-  expect(files.replace(path, pointer(first), { value: bytes('{3'), isIdle: false })).toBeUndefined();
+  expect(files.replace(path, first ?? '', { value: bytes('{3'), isIdle: false })).toBeUndefined();
   expect(text(files.read(path)?.value)).toBe('{2');
 });
 
@@ -61,13 +61,13 @@ test('a writer that stood still through any number of writes, a deletion and a n
   const first = files.create(path, { value: bytes('{1'), isIdle: false });
   let version = first;
   for (let n = 0; n < 500; n += 1)
-    version = files.replace(path, pointer(version), { value: bytes('{n'), isIdle: false });
-  expect(still.replace(path, pointer(first), { value: bytes('{late'), isIdle: false })).toBeUndefined();
+    version = files.replace(path, version ?? '', { value: bytes('{n'), isIdle: false });
+  expect(still.replace(path, first ?? '', { value: bytes('{late'), isIdle: false })).toBeUndefined();
   expect(files.remove(path, version as string)).toBe(true);
-  expect(still.replace(path, pointer(first), { value: bytes('{late'), isIdle: false })).toBeUndefined();
+  expect(still.replace(path, first ?? '', { value: bytes('{late'), isIdle: false })).toBeUndefined();
   expect(still.remove(path, first as string)).toBe(false);
   files.create(path, { value: bytes('{2'), isIdle: false });
-  expect(still.replace(path, pointer(first), { value: bytes('{late'), isIdle: false })).toBeUndefined();
+  expect(still.replace(path, first ?? '', { value: bytes('{late'), isIdle: false })).toBeUndefined();
   expect(text(still.read(path)?.value)).toBe('{2');
 });
 
@@ -187,7 +187,7 @@ describe('a sweep', () => {
     const before = files.values.ownName as string;
     let version = first;
     for (let n = 0; n < 5; n += 1)
-      version = files.replace(path, pointer(version), {
+      version = files.replace(path, version ?? '', {
         value: new Uint8Array(1_000_000).fill(0x7b),
         isIdle: false,
       });

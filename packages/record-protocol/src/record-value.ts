@@ -2,7 +2,7 @@ import { StoreLayoutError } from '@locks/core/backend';
 import type { LockRow } from './lock-row.ts';
 import { mustHold } from './malformed-record.ts';
 import type { RecordVersion, StoredRecord } from './record-store.ts';
-import { decodeState, encodeState, type HoldJson } from './state-json.ts';
+import { decodeState, type HoldJson, stateText } from './state-json.ts';
 
 /** The times of a hold as its record says them: they need no clock of the reader. */
 export interface HoldTimes {
@@ -58,10 +58,10 @@ export function encodeRecord(
   row: Pick<LockRow, 'holds' | 'waiters'>,
   times: ReadonlyMap<string, HoldTimes>,
 ): Buffer {
-  const state = encodeState(row, ({ id }) => times.get(id) ?? {});
+  const state = stateText(row, ({ id }) => times.get(id) ?? {});
   const { write, ...rest } = head;
   const whole: Head = { write, layout: LAYOUT, ...rest, before: before.slice(0, WRITES_KEPT - 1) };
-  return Buffer.concat([Buffer.from(`${JSON.stringify(whole)}\n`), state]);
+  return Buffer.from(`${JSON.stringify(whole)}\n${state}`);
 }
 
 /** The id of the write that made the record; 0 for a value of another kind. */

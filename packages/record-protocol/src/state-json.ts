@@ -37,12 +37,20 @@ interface WaitersJson {
  * @param timesOf - the times of a hold: {@link timesFromWrite}, unless the table has no clock from whose reading at the write they count
  */
 export function encodeState(
-  { holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>,
+  state: Pick<LockRecord, 'holds' | 'waiters'>,
   timesOf: (hold: HoldRecord) => Partial<HoldJson>,
 ): Buffer {
-  if (holds.length + waiters.length === 0) return Buffer.alloc(0);
+  return Buffer.from(stateText(state, timesOf));
+}
+
+/** The text that {@link encodeState} encodes. */
+export function stateText(
+  { holds, waiters }: Pick<LockRecord, 'holds' | 'waiters'>,
+  timesOf: (hold: HoldRecord) => Partial<HoldJson>,
+): string {
+  if (holds.length + waiters.length === 0) return '';
   const holdTexts = JSON.stringify(holds.map((hold) => holdJson(hold, timesOf)));
-  return Buffer.from(`{"holds":${holdTexts},"waiters":[${groupsOf(waiters)}]}`);
+  return `{"holds":${holdTexts},"waiters":[${groupsOf(waiters)}]}`;
 }
 
 /** Encodes the state of a resource with one hold. Its token is the one that the row's column gets. */

@@ -8,6 +8,8 @@ import type { TimeLimit } from './time-limit.ts';
 const LATE_ANSWER_MS = 1_000;
 const REQUEST_LIMIT_MS = 5_000;
 
+const ENDS_AT_ONCE: RequestLimit = { timeoutMs: REQUEST_LIMIT_MS, signal: new AbortController().signal };
+
 type Store = Pick<RecordStore, 'read' | 'write' | 'askTime' | 'connectionError' | 'isSynchronous'>;
 
 /** The requests to a store, each with a limit of time. The clock learns the times that the answers tell. */
@@ -49,8 +51,8 @@ export class StoreRequests {
   }
 
   async #ask<T>(limit: TimeLimit, send: (request: RequestLimit) => Promise<T>): Promise<T> {
+    if (this.#store.isSynchronous === true) return send(ENDS_AT_ONCE);
     const request = this.limitOf(limit);
-    if (this.#store.isSynchronous === true) return send(request);
     this.#underWay.add(request.abort);
     const sent = send(request).finally(() => this.#underWay.delete(request.abort));
     return withTimeLimit(sent, request.timeoutMs, () => {
