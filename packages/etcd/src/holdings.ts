@@ -36,6 +36,7 @@ export class Holdings {
   readonly #keys: Keys;
   #newOnes: { readonly acquisition: Acquisition; readonly from: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   constructor(
     port: EtcdPort,
@@ -176,7 +177,24 @@ export class Holdings {
     acquisition.holdWatch?.stop();
     this.forget(acquisition);
     this.#letGo(acquisition, false);
+    if (acquisition.hasUnansweredWrite) this.#refuse(acquisition);
     acquisition.lose(reason);
+  }
+
+  /** A request to queue that is still under way would queue a lost acquisition anew, behind which others would wait for as long as its process does. */
+  #refuse(acquisition: Acquisition): void {
+    const { key, session, request } = acquisition;
+    if (session === undefined || this.#isClosed) return;
+    const refusal = this.#port.run([this.#sessions.refuseUnanswered(session), read({ key })], WATCH_RETRY_MS);
+    refusal
+      .then(async (response) => {
+        const [own] = entriesAt(response, 1);
+        // Core may ask for the same id again, which finds what is there.
+        if (own === undefined || own.held || this.#acquisitions.get(request.acquisitionId) !== undefined)
+          return;
+        await this.#removals.remove(key, own.createRevision, WATCH_RETRY_MS, new SendCount());
+      })
+      .catch(() => setTimeout(() => this.#refuse(acquisition), WATCH_RETRY_MS).unref());
   }
 
   /** Gives up the lease, once only: when a repeated release is answered a second time, another lock may use the lease. */
@@ -203,6 +221,7 @@ export class Holdings {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#newOnes = [];
   }

@@ -1,4 +1,5 @@
-import type { Grant, LockMode } from '@locks/core/backend';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AcquireRequest, Grant, LockMode } from '@locks/core/backend';
 import type { ITxnRequest } from 'etcd3';
 import { describe, expect, test, vi } from 'vitest';
 import {
@@ -19,6 +20,16 @@ import {
 const exclusive: LockMode = { kind: 'exclusive' };
 const shared: LockMode = { kind: 'shared' };
 const permit = (limit: number, weight = 1): LockMode => ({ kind: 'permit', limit, weight });
+
+/** Requests with the key of an acquisition. */
+const names =
+  ({ acquisitionId }: AcquireRequest) =>
+  (sent: ITxnRequest): boolean =>
+    JSON.stringify(sent, (_, value: unknown) =>
+      (value as { type?: string } | null)?.type === 'Buffer'
+        ? Buffer.from((value as { data: number[] }).data).toString()
+        : value,
+    ).includes(`/${acquisitionId}`);
 
 /** A released lease of the server serves the next lock. */
 describe('a lease', () => {
@@ -297,6 +308,38 @@ describe('claims', () => {
       });
       expect(await holdersOf(a, name)).toEqual([wanted.acquisitionId]);
       if (again.status === 'granted') expect(await b.release(again.grant, call)).toBe('released');
+    },
+  );
+
+  test.for(['before', 'after'])(
+    'a request to queue that arrives %s the loss of its hold, which a later sending was granted, leaves no waiter',
+    async (when) => {
+      const client = etcd.client();
+      const [a, b] = [etcd.open(), etcd.open(client)];
+      const name = freshName();
+      const [first, wanted, ahead] = [await take(a, request(name)), request(name), request(name)];
+      // Behind a waiter of its process it asks for a place in the queue, and not for the lock.
+      await b.attempt(ahead, true, call);
+      const late = holdBack(client, names(wanted), { answer: false });
+      await expect(b.attempt(wanted, true, call)).rejects.toThrow('UNAVAILABLE');
+      await b.abandon(ahead, call);
+      await a.release(first, call);
+      const granted = await b.attempt(wanted, true, call);
+      if (granted.status !== 'granted') throw new Error('the lock is free');
+      if (when === 'before') {
+        const refusal = holdBack(client, ({ success }) => success?.length === 2, { answer: false });
+        await a.forceRelease(name, undefined, call);
+        await refusal.sent;
+        await late.deliver();
+        expect(await waitersOf(a, name)).toBe(1);
+      } else {
+        await a.forceRelease(name, undefined, call);
+        await vi.waitFor(() => expect(granted.grant.lost?.aborted).toBe(true));
+        await delay(100);
+        await late.deliver();
+      }
+      await vi.waitFor(async () => expect(await waitersOf(a, name)).toBe(0), 5_000);
+      expect((await a.attempt(request(name), true, call)).status).toBe('granted');
     },
   );
 

@@ -211,7 +211,8 @@ export class HolderChecks {
     for (const [name, { waiting, progressAt }] of this.#resources) {
       if (now - Math.max(progressAt, since) <= withinMs) continue;
       for (const { label, process } of waiting) {
-        if (now - Math.max(progressAt, since, process.stalledUntil) <= withinMs) continue;
+        // One pause may begin in the moment in which another one ends.
+        if (process.isPaused || now - Math.max(progressAt, since, process.stalledUntil) <= withinMs) continue;
         this.#violated('§7.3', `${label} waits for ${name}, and nothing happens for ${withinMs} ms`);
         return;
       }
@@ -285,9 +286,15 @@ export class HolderChecks {
   }
 
   /** The end of a lease by time is reported before anybody else enters (docs/spec.md §8.2). */
-  #checkReport({ by: { process, label }, lease, signal }: Holding, by: Participant, name: string): void {
+  #checkReport(
+    { by: { process, label }, lease, signal, believesUntil }: Holding,
+    by: Participant,
+    name: string,
+  ): void {
     // A process that stood still reports it in its next timer phase, but before another of the same process enters.
-    const stoodStill = process.isPaused || process.stalledUntil >= this.#world.now;
+    const { now } = this.#world;
+    const lateUntil = process.timersLateMs > 0 ? believesUntil + process.timersLateMs : now - 1;
+    const stoodStill = process.isPaused || Math.max(process.stalledUntil, lateUntil) >= now;
     if (signal === undefined || by.process.isLate) return;
     if (stoodStill && process !== by.process) {
       // Whatever is read of it then says so at once (docs/spec.md §1.3).

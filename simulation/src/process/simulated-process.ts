@@ -122,6 +122,8 @@ export class SimulatedProcess {
   pid = 1;
   /** True time until which the code of the last event computes. */
   busyUntil = Number.NEGATIVE_INFINITY;
+  /** By how much a timer may be late for which the clock was read before a stall, and which was set after it. */
+  timersLateMs = 0;
   /** True time of the last moment at which the process stood still. */
   stalledUntil = Number.NEGATIVE_INFINITY;
 
@@ -189,6 +191,7 @@ export class SimulatedProcess {
     this.isInTurn = true;
     this.#hasStoodInTurn = true;
     this.world.countFault('stall');
+    if (place === 'timer') this.timersLateMs = Math.max(this.timersLateMs, ms);
     this.#pausedUntil = this.world.now + ms;
     this.#stopUntil(this.#pausedUntil);
     this.world.goAhead(this.#pausedUntil);

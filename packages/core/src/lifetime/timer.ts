@@ -52,6 +52,7 @@ export class Timer {
     const now = this.#clock.now();
     const next = Math.min(this.#fire(now), this.armedFor);
     this.dueSince = Number.POSITIVE_INFINITY;
-    if (next < Number.POSITIVE_INFINITY) this.arm(next, now);
+    // Listeners of what was due may have blocked the event loop: the clock is read anew, or the timer would be late by as much.
+    if (next < Number.POSITIVE_INFINITY) this.arm(next);
   }
 }

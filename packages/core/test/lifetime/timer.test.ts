@@ -47,6 +47,20 @@ test('arming it again replaces the time, and it says for when it is armed', () =
   expect(timer.armedFor).toBe(NEVER);
 });
 
+test('what blocks the event loop while it fires does not make its next time late', () => {
+  useFakeClock();
+  let due = NEVER;
+  const { timer, firedAt, in: at } = recorded(() => {
+    if (firedAt.length > 1) return NEVER;
+    stallLoop(80);
+    return due;
+  });
+  due = at(200);
+  timer.arm(at(100));
+  vi.advanceTimersByTime(1_000);
+  expect(firedAt).toEqual([100, 200]);
+});
+
 test('it is due since the time at which it was to fire, also when it is armed again after a stall', () => {
   useFakeClock();
   const { timer, in: due } = recorded();
