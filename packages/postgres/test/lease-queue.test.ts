@@ -451,3 +451,27 @@ describe('a queue with a limit', () => {
     expect(rows.map(({ id }) => id)).toEqual(['w3', 'w4']);
   });
 });
+
+it('a check of the waiters that gets its connection right after a stall of the event loop is sent', async () => {
+  const { schema, one, holderOf } = await sessions();
+  const pool = fixture.pool({ max: 1 });
+  const backend = fixture.backend({ schema, pool, listen: false });
+  const time: Call = { now: () => performance.now(), deadline: Number.POSITIVE_INFINITY };
+  const request = {
+    resource: 'a',
+    acquisitionId: 'waits',
+    mode: { kind: 'exclusive' },
+    ttlMs: 60_000,
+  } as const;
+  await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
+  expect(await backend.attempt(request, true, time)).toEqual({ status: 'contended' });
+  const turn = backend.awaitTurn(request, time);
+  const client = await pool.connect();
+  await waitUntil(() => pool.waitingCount === 1, { what: 'a check to wait for a connection' });
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_300);
+  client.release();
+  await call(one, schema, 'release', [Buffer.from('a'), 'holder', 'h']);
+  // A check that was not sent would end the wait with its error.
+  expect(await turn).toMatchObject({ request });
+  expect(await holderOf('a')).toEqual({ id: 'waits' });
+});

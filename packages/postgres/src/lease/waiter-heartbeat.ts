@@ -1,6 +1,10 @@
-import { answerWithin, NoAnswerError, PRIORITIES } from '@locks/core/backend';
+import { answerWithin, NoAnswerError, PRIORITIES, TimeBudget } from '@locks/core/backend';
 import type { Value } from '../driver/postgres-driver.ts';
-import type { PostgresStatements, StatementResult } from '../driver/postgres-statements.ts';
+import type {
+  PostgresStatements,
+  StatementDeadline,
+  StatementResult,
+} from '../driver/postgres-statements.ts';
 import type { Listener } from './listener.ts';
 import type { PostgresWaiter, WaiterRegistry } from './postgres-waiter.ts';
 import { parseCheck } from './replies.ts';
@@ -124,10 +128,18 @@ export class PostgresWaiterHeartbeat {
 
   /** Asks the listener first: it needs no connection of the pool, and the check shows whether the listener still lives. */
   async #ask(values: readonly Value[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
-    const call = (): { now: () => number; deadline: number } => ({
-      now: () => performance.now(),
-      deadline: performance.now() + ANSWER_MS,
-    });
+    const call = (): StatementDeadline => {
+      const now = (): number => performance.now();
+      const budget = new TimeBudget(now(), ANSWER_MS);
+      return {
+        now,
+        // A connection that comes right after a stall of the event loop comes in time (docs/spec.md §2.9).
+        get deadline() {
+          budget.isOver(now());
+          return budget.endsAt;
+        },
+      };
+    };
     const listener = this.#listener;
     if (listener?.key !== undefined) {
       try {
