@@ -465,7 +465,7 @@ it('a check of the waiters that gets its connection right after a stall of the e
   } as const;
   await call(one, schema, 'acquire', acquireValues('a', 'holder', 'h'));
   expect(await backend.attempt(request, true, time)).toEqual({ status: 'contended' });
-  const turn = backend.awaitTurn(request, time);
+  const turn = backend.awaitTurn?.(request, time);
   const client = await pool.connect();
   await waitUntil(() => pool.waitingCount === 1, { what: 'a check to wait for a connection' });
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_300);

@@ -50,7 +50,11 @@ test('arming it again replaces the time, and it says for when it is armed', () =
 test('what blocks the event loop while it fires does not make its next time late', () => {
   useFakeClock();
   let due = NEVER;
-  const { timer, firedAt, in: at } = recorded(() => {
+  const {
+    timer,
+    firedAt,
+    in: at,
+  } = recorded(() => {
     if (firedAt.length > 1) return NEVER;
     stallLoop(80);
     return due;
