@@ -18,6 +18,7 @@ export class AwaitedRow {
   /** What a push has told while a write of this process was in flight. */
   missed: RowChange | undefined;
   readonly #tablePace: Pick<TablePace, 'maxPollMs'>;
+  readonly #leastPart: number;
   readonly #isHeldHere: () => boolean;
   #idleHead: IdleHead | undefined;
   /** The time from which the row is read along with others. */
@@ -27,16 +28,21 @@ export class AwaitedRow {
   /** The time at which the next of its holds ends unless it is renewed. */
   #endAt = Infinity;
 
-  /** @param isHeldHere - whether only this process holds the resource, which then needs few polls: its release here serves the queue */
+  /**
+   * @param leastPart - the part of the time left of a hold after which the row is read to see whether it has ended
+   * @param isHeldHere - whether only this process holds the resource, which then needs few polls: its release here serves the queue
+   */
   constructor(
     pace: PollPace,
     tablePace: Pick<TablePace, 'maxPollMs'>,
+    leastPart: number,
     isHeldHere: () => boolean,
     unwatch: (() => void) | undefined,
   ) {
     this.pace = pace;
     this.unwatch = unwatch;
     this.#tablePace = tablePace;
+    this.#leastPart = leastPart;
     this.#isHeldHere = isHeldHere;
   }
 
@@ -105,7 +111,7 @@ export class AwaitedRow {
     for (const { until } of holds) {
       if (until === undefined) continue;
       // The table's clock ticks on while its answer is on the way: a poll a little later is not in vain.
-      const endAt = performance.now() + Math.max(0, until - tableNow) / 1_000 + 1;
+      const endAt = performance.now() + (this.#leastPart * Math.max(0, until - tableNow)) / 1_000 + 1;
       this.#endAt = Math.min(this.#endAt, endAt);
     }
   }

@@ -217,6 +217,13 @@ export interface LockTable {
   /** Whether `known` was written over `row`. */
   isOlder?(row: LockRow, known: LockRow): boolean;
   /**
+   * Brings the ends of the holds of a known row nearer, which the table was told to be as before: the less time is left, the less may
+   * clocks have run apart in it.
+   *
+   * @defaultValue ends are exact from the first reading on
+   */
+  refineEnds?(row: LockRow): void;
+  /**
    * Makes what the table needs before the first read. Idempotent, also where several processes do so at once. No time limits it: it ends
    * soon after the signal aborts.
    *

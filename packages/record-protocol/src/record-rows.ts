@@ -66,6 +66,19 @@ export class RecordRows {
     lookout.note(name, row);
     return row;
   }
+
+  /** As {@link LockTable.refineEnds}. */
+  refineEnds({ holds, source }: LockRow): void {
+    const { clock, now } = this.#knowledge;
+    const times = (source as RecordSource | undefined)?.times;
+    const at = performance.now();
+    const seenAt = now();
+    for (const hold of holds as HoldRecord[]) {
+      const end = times?.get(hold.id)?.end;
+      const left = end === undefined ? undefined : clock.untilPassed(end, at);
+      if (left !== undefined && hold.until !== undefined) hold.until = Math.min(hold.until, seenAt + left);
+    }
+  }
 }
 
 /** The ends of all holds by the store's clock. */

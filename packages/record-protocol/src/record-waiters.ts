@@ -19,6 +19,8 @@ import { ownLimit, type TimeLimit } from './time-limit.ts';
 /** The part of the time after which a client counts as dead, between two of its heartbeats. */
 const BEATS = 1_400 / 3_000;
 const MIN_POLL_MS = 5;
+/** The part of the time left of a hold that has passed for certain when it ends: the rest is for clocks that run apart. */
+const LEAST_PART = 0.99;
 /** A waiter that could enter and did not for this part of that time may be dead. */
 const IDLE_PART = 1 / 8;
 /** The interval at which waiters are compared with a row that did not change. */
@@ -143,7 +145,8 @@ export class RecordWaiters implements WaiterHooks {
       const writer = this.#rows.get(resource);
       const pace = writer?.pace ?? new PollPace(table.pace, () => table.tellsWhom === true);
       if (writer !== undefined) writer.pace = pace;
-      const awaited = new AwaitedRow(pace, table.pace, () => this.#isHeldHere(resource), unwatch);
+      const leastPart = table.refineEnds === undefined ? 1 : LEAST_PART;
+      const awaited = new AwaitedRow(pace, table.pace, leastPart, () => this.#isHeldHere(resource), unwatch);
       this.#awaited.set(resource, awaited);
       // The write that has put the waiter into the queue says how many are before it.
       if (writer?.known !== undefined) {
@@ -258,6 +261,7 @@ export class RecordWaiters implements WaiterHooks {
       this.#awaited.get(resource)?.pace.changed(row, this.#client);
     } else if (writer.known !== undefined && snapshot.now > writer.knownAt) {
       writer.learn(writer.known, snapshot.now);
+      this.#table.refineEnds?.(writer.known);
     }
     if (writer.known === undefined) return;
     const awaited = this.#awaited.get(resource);

@@ -209,6 +209,10 @@ export class RecordsAsTable implements LockTable {
     return (known.source as RecordSource | undefined)?.writes.includes(row.version) ?? false;
   }
 
+  refineEnds(row: LockRow): void {
+    this.#rows.refineEnds(row);
+  }
+
   async writeMany(
     writes: readonly RowWrite[],
     limit: TimeLimit,

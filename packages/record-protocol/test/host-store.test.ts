@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { LockBackend } from '@locks/core/backend';
 import { createRecordBackend, type RecordWrite } from '../src/index.ts';
 import { call, open, request, take } from './fixture.ts';
 import { MemoryStore, Records } from './memory-records.ts';
@@ -29,6 +30,26 @@ test('a store of one host declares its reach and its shortest ttl, and any other
     reach: 'network' satisfies typeof other.capabilities.reach,
     ttl: { minMs: 50 },
   });
+});
+
+test('a waiter enters when the hold of a dead process has ended by the clock of the host, not a hundredth of its ttl later', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const records = new Records();
+  const [dead, lives] = [0, 1].map(() =>
+    open(Object.assign(new MemoryStore(records, { clock, now: uptimeMs }), { pace: { maxPollMs: 4_000 } })),
+  ) as [LockBackend, LockBackend];
+  await take(dead, request('a', { ttlMs: 20_000 }));
+  const waits = request('a');
+  // Who saw the hold from its beginning on would know its end by that.
+  await vi.advanceTimersByTimeAsync(5_000);
+  await lives.attempt(waits, true, call);
+  let isIn = false;
+  void lives.awaitTurn?.(waits, call)?.then(() => (isIn = true));
+  await vi.advanceTimersByTimeAsync(14_990);
+  expect(isIn).toBe(false);
+  await vi.advanceTimersByTimeAsync(30);
+  expect(isIn).toBe(true);
 });
 
 test('tokens are above the floor of the store, also where all clocks of the process are behind it', async () => {
