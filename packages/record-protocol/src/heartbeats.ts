@@ -10,7 +10,7 @@ const SILENT_PART = 0.55;
 interface Seen {
   /** The version of its record; `undefined`: there was none. */
   readonly version: StoredRecord['version'] | undefined;
-  /** Since when the version is the same, and when it was last read, on `performance.now()`. */
+  /** Since when the version is the same, and when it was last asked for, on `performance.now()`. */
   readonly since: number;
   readonly readAt: number;
   /** How long the client lives without another heartbeat, in milliseconds. */
@@ -61,17 +61,21 @@ export class Heartbeats {
     return performance.now() - readAt > this.#waiterTtlMs / 4;
   }
 
-  /** Records what was read of a client just now. */
-  see(client: string, record: StoredRecord | undefined): void {
-    const readAt = performance.now();
+  /**
+   * Records what was read of a client. It tells of the time at which it was asked for, and of no later one: the event loop may have stood still
+   * before the answer was looked at.
+   *
+   * @param askedAt - on `performance.now()`
+   */
+  see(client: string, record: StoredRecord | undefined, askedAt: number): void {
     const before = this.#seen.get(client);
     const version = record?.version;
-    const since = before !== undefined && before.version === version ? before.since : readAt;
+    const since = before !== undefined && before.version === version ? before.since : performance.now();
     const { end, lives = this.#waiterTtlMs } = record === undefined ? {} : heartbeatIn(record.value);
-    const isOver = end !== undefined && this.#clock.untilPassed(end, readAt) === 0;
-    const isDead = record === undefined || readAt - since >= lives || isOver;
+    const isOver = end !== undefined && this.#clock.untilPassed(end, askedAt) === 0;
+    const isDead = record === undefined || askedAt - since >= lives || isOver;
     this.#seen.delete(client);
-    this.#seen.set(client, { version, since, readAt, lives, isDead });
+    this.#seen.set(client, { version, since, readAt: askedAt, lives, isDead });
     if (this.#seen.size <= MAX_CLIENTS) return;
     const [oldest] = this.#seen.keys();
     this.#seen.delete(oldest as string);

@@ -357,13 +357,17 @@ export class RecordsAsTable implements LockTable {
 
   /** Reads the heartbeats that matter of the clients that wait for these names. */
   async #lookForSilence(names: readonly string[], limit: TimeLimit, scope: LookoutScope): Promise<void> {
+    const asked = new Set<string>();
     for (;;) {
-      // Behind those that turn out to be dead come others.
-      const due = this.#lookout.dueOf(names, scope).slice(0, KEYS_AT_ONCE);
+      // Behind those that turn out to be dead come others. An answer may be old enough when it comes for another question.
+      const wanted = this.#lookout.dueOf(names, scope).filter((client) => !asked.has(client));
+      const due = wanted.slice(0, KEYS_AT_ONCE);
       if (due.length === 0) return;
+      for (const client of due) asked.add(client);
       const keys = due.map((client) => this.#clientKey(client));
+      const askedAt = performance.now();
       const records = await this.#read(keys, limit);
-      for (const [index, client] of due.entries()) this.#heartbeats.see(client, records[index]);
+      for (const [index, client] of due.entries()) this.#heartbeats.see(client, records[index], askedAt);
     }
   }
 

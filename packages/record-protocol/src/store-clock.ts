@@ -71,7 +71,9 @@ export class StoreClock {
 
   /** The earliest time that the store may have at `at`, on `performance.now()`; `undefined`: not known. */
   lowerAt(at: number): number | undefined {
-    return this.#lower && this.#lower.now + (at - this.#lower.at.monotonic) * 1_000 * (1 - DRIFT);
+    if (this.#lower === undefined) return undefined;
+    const passed = (at - this.#lower.at.monotonic) * 1_000;
+    return this.#lower.now + passed * (passed > 0 ? 1 - DRIFT : 1 + DRIFT);
   }
 
   /**

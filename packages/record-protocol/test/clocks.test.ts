@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Heartbeats } from '../src/heartbeats.ts';
 import { presentMoment } from '../src/moment.ts';
 import { createRecordBackend } from '../src/create-record-backend.ts';
 import { Sightings } from '../src/sightings.ts';
@@ -42,6 +43,29 @@ test('a wall clock that was set forward delays ends until the next answer', () =
   expect(clock.endOf(0)).toBeGreaterThan(3_600_000_000);
   clock.learn(5_001, presentMoment());
   expect(clock.endOf(0)).toBeLessThanOrEqual(5_002_000);
+});
+
+test('a heartbeat that was read before a stall of the event loop tells of the time before it', () => {
+  const clock = new StoreClock({ stepMs: 0, skewMs: 0 }, 'records');
+  const heartbeats = new Heartbeats(3_000, clock);
+  const record = (end: number) => ({
+    version: end,
+    value: Buffer.from(JSON.stringify({ beat: 1, end: end * 1_000 })),
+  });
+  clock.learn(5_000, presentMoment());
+  const askedAt = performance.now();
+  vi.advanceTimersByTime(10_000);
+  clock.learn(15_000, presentMoment());
+  heartbeats.see('living', record(8_000), askedAt);
+  expect(heartbeats.has('living')).toBe(true);
+  expect(heartbeats.isDue('living')).toBe(true);
+  // Its silence counts from the answer on, and what ended before the question is over.
+  heartbeats.see('living', record(8_000), askedAt + 3_000 - 1);
+  expect(heartbeats.has('living')).toBe(true);
+  heartbeats.see('dead', record(4_900), askedAt);
+  expect(heartbeats.has('dead')).toBe(false);
+  heartbeats.see('living', record(8_000), performance.now());
+  expect(heartbeats.has('living')).toBe(false);
 });
 
 test('what others hold is counted by the monotonic clock, from the first sight of each renewal', () => {
