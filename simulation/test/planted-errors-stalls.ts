@@ -42,4 +42,24 @@ export const errorsOfStalls: readonly PlantedError[] = [
       to: '',
     },
   },
+  {
+    backend: 'record',
+    what: 'a heartbeat that was read before a stall tells of the time after it',
+    seed: 2_091_172_908,
+    change: {
+      file: 'record-protocol/src/records-as-table.ts',
+      from: 'see(client, records[index], askedAt)',
+      to: 'see(client, records[index], performance.now())',
+    },
+  },
+  {
+    backend: 'postgres',
+    what: 'the time of a stall counts for a check of the waiters that waits for a connection',
+    seed: 1_308_825_289,
+    change: {
+      file: 'postgres/src/lease/waiter-heartbeat.ts',
+      from: '          budget.isOver(now());\n',
+      to: '',
+    },
+  },
 ];

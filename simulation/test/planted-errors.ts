@@ -522,6 +522,12 @@ const inEtcd: readonly PlantedError[] = [
       1_160,
     ],
     [
+      '    if (acquisition.hasUnansweredWrite) this.#refuse(acquisition);\n',
+      '',
+      'a request to queue that is late queues a lost acquisition anew',
+      1_511_344_642,
+    ],
+    [
       'hasUnansweredWrite && lease !== undefined ? this.#leases.revoke(lease, limit) : undefined,',
       'undefined,',
       'the lease of an attempt without an answer outlives its abandon',
