@@ -44,13 +44,13 @@ export const fileErrors: readonly FileError[] = [
       'compare and swap',
     ],
     [
-      'renameSync(path + sep + from.name, path + sep + name))',
-      "{ closeSync(openSync(join(path, name), 'wx')); unlinkSync(join(path, from.name)); })",
+      'renameSync(path + sep + from, path + sep + name))',
+      "{ closeSync(openSync(join(path, name), 'wx')); unlinkSync(join(path, from)); })",
       'a write makes its pointer and deletes the one before',
       'compare and swap',
     ],
     [
-      'Math.max(from.number + 1, this.folder.clock.nowMicros())',
+      'Math.max(numberIn(from) + 1, this.folder.clock.nowMicros())',
       'this.folder.clock.nowMicros()',
       'two writes of one microsecond have one number',
       'compare and swap',
@@ -62,8 +62,8 @@ export const fileErrors: readonly FileError[] = [
       'compare and swap',
     ],
     [
-      'this.#move(path, from, value, { ...from',
-      "this.#move(path, from, Buffer.from('{'), { ...from",
+      'this.#move(path, from.name, value, { ...from',
+      "this.#move(path, from.name, Buffer.from('{'), { ...from",
       'another value is moved',
       'sweeps',
     ],

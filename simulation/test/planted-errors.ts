@@ -438,10 +438,10 @@ const inRecords = [
     ['at: askedAt };', 'at };', 'a time is dated by its answer, not by its request', 766],
   ),
   ...errorsIn('record', 'record-protocol/src/heartbeats.ts', [
-    'readAt - since >= lives',
-    'readAt >= since',
+    'askedAt - since >= lives',
+    'askedAt >= since',
     'waiters that live are passed over',
-    93,
+    544,
   ]),
   ...errorsIn('record', 'record-protocol/src/rows-in-use.ts', [
     'serves: (other) => other === client',
