@@ -82,6 +82,7 @@ export class Holdings {
         end = this.#watches.deleted(key, revision, endOf({ held: true, mode: hold.mode }));
         return 'released';
       }
+      if (hasUnansweredWrite) this.#refuse(acquisition);
       // An earlier sending of this release may have deleted the key (docs/spec.md §2.4).
       return acquisition.releases + sends.count > 1 ? 'unknown' : 'not-held';
     } finally {
@@ -184,7 +185,8 @@ export class Holdings {
   /** A request to queue that is still under way would queue a lost acquisition anew, behind which others would wait for as long as its process does. */
   #refuse(acquisition: Acquisition): void {
     const { key, session, request } = acquisition;
-    if (session === undefined || this.#isClosed) return;
+    // With another session the requests that name this one fail.
+    if (session === undefined || !this.#sessions.isCurrent(session) || this.#isClosed) return;
     const refusal = this.#port.run([this.#sessions.refuseUnanswered(session), read({ key })], WATCH_RETRY_MS);
     refusal
       .then(async (response) => {

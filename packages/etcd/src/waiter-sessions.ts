@@ -58,6 +58,10 @@ export class EtcdWaiterSessions {
     return this.#current;
   }
 
+  isCurrent(session: EtcdWaiterSession): boolean {
+    return session === this.#current;
+  }
+
   /** Records the position of an acquisition whose entry was found in the queue. */
   queued(acquisition: Acquisition, position: QueuePosition): void {
     this.#queued.add(acquisition);

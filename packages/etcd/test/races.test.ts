@@ -311,7 +311,7 @@ describe('claims', () => {
     },
   );
 
-  test.for(['before', 'after'])(
+  test.for(['before', 'after', 'before, and is released within,'])(
     'a request to queue that arrives %s the loss of its hold, which a later sending was granted, leaves no waiter',
     async (when) => {
       const client = etcd.client();
@@ -326,7 +326,11 @@ describe('claims', () => {
       await a.release(first, call);
       const granted = await b.attempt(wanted, true, call);
       if (granted.status !== 'granted') throw new Error('the lock is free');
-      if (when === 'before') {
+      if (when.endsWith('within,')) {
+        await a.forceRelease(name, undefined, call);
+        await late.deliver();
+        expect(await b.release(granted.grant, call)).toBe('not-held');
+      } else if (when === 'before') {
         const refusal = holdBack(client, ({ success }) => success?.length === 2, { answer: false });
         await a.forceRelease(name, undefined, call);
         await refusal.sent;

@@ -293,7 +293,8 @@ export class HolderChecks {
   ): void {
     // A process that stood still reports it in its next timer phase, but before another of the same process enters.
     const { now } = this.#world;
-    const lateUntil = process.timersLateMs > 0 ? believesUntil + process.timersLateMs : now - 1;
+    const lateUntil =
+      process.timerLateMs > 0 ? believesUntil + process.timerLateMs : Number.NEGATIVE_INFINITY;
     const stoodStill = process.isPaused || Math.max(process.stalledUntil, lateUntil) >= now;
     if (signal === undefined || by.process.isLate) return;
     if (stoodStill && process !== by.process) {

@@ -102,6 +102,9 @@ export class SimulatedProcess {
   readonly #caughtUp: (() => void)[] = [];
   #lateTurn = -1;
   #hasStoodInTurn = false;
+  /** The timer for which the clock was read before a stall, and which was set after it, and by how much it is late. */
+  #lateTimer: SimulatedTimer | undefined;
+  #lateMs = 0;
   /** It stands still in the middle of an event. */
   isInTurn = false;
   /** Called before the process stands still. */
@@ -122,8 +125,6 @@ export class SimulatedProcess {
   pid = 1;
   /** True time until which the code of the last event computes. */
   busyUntil = Number.NEGATIVE_INFINITY;
-  /** By how much a timer may be late for which the clock was read before a stall, and which was set after it. */
-  timersLateMs = 0;
   /** True time of the last moment at which the process stood still. */
   stalledUntil = Number.NEGATIVE_INFINITY;
 
@@ -191,10 +192,15 @@ export class SimulatedProcess {
     this.isInTurn = true;
     this.#hasStoodInTurn = true;
     this.world.countFault('stall');
-    if (place === 'timer') this.timersLateMs = Math.max(this.timersLateMs, ms);
+    if (place === 'timer') this.#lateMs = ms;
     this.#pausedUntil = this.world.now + ms;
     this.#stopUntil(this.#pausedUntil);
     this.world.goAhead(this.#pausedUntil);
+  }
+
+  /** By how much a timer that is set may be late: the clock was read for it before a stall. */
+  get timerLateMs(): number {
+    return this.#lateTimer?.event === undefined ? 0 : this.#lateMs;
   }
 
   /** True time until which it stands still in the middle of an event. */
@@ -266,8 +272,11 @@ export class SimulatedProcess {
   }
 
   setTimeout(callback: (...values: never[]) => void, ms: number, ...values: never[]): SimulatedTimer {
+    const lateBefore = this.#lateMs;
     this.passes('timer');
-    return this.#timer(Math.max(1, Math.trunc(ms) || 1), () => callback(...values));
+    const timer = this.#timer(Math.max(1, Math.trunc(ms) || 1), () => callback(...values));
+    if (this.#lateMs !== lateBefore) this.#lateTimer = timer;
+    return timer;
   }
 
   setInterval(callback: () => void, ms: number): SimulatedTimer {

@@ -52,7 +52,10 @@ export class Timer {
     const now = this.#clock.now();
     const next = Math.min(this.#fire(now), this.armedFor);
     this.dueSince = Number.POSITIVE_INFINITY;
+    if (next === Number.POSITIVE_INFINITY) return;
     // Listeners of what was due may have blocked the event loop: the clock is read anew, or the timer would be late by as much.
-    if (next < Number.POSITIVE_INFINITY) this.arm(next);
+    this.arm(next);
+    // The event loop has stood still since then if they have.
+    this.dueSince = Math.min(this.dueSince, now + Math.max(1, Math.ceil(next - now)));
   }
 }

@@ -47,23 +47,28 @@ test('arming it again replaces the time, and it says for when it is armed', () =
   expect(timer.armedFor).toBe(NEVER);
 });
 
-test('what blocks the event loop while it fires does not make its next time late', () => {
-  useFakeClock();
-  let due = NEVER;
-  const {
-    timer,
-    firedAt,
-    in: at,
-  } = recorded(() => {
-    if (firedAt.length > 1) return NEVER;
-    stallLoop(80);
-    return due;
-  });
-  due = at(200);
-  timer.arm(at(100));
-  vi.advanceTimersByTime(1_000);
-  expect(firedAt).toEqual([100, 200]);
-});
+test.each([
+  [80, 200, 200],
+  [400, 150, 501],
+])(
+  '%i ms for which a listener blocks the event loop make the next time no later, and are told',
+  (ms, next, then) => {
+    useFakeClock();
+    const seen: (readonly [firedAt: number, dueSince: number])[] = [];
+    const { timer, in: at } = recorded((now) => {
+      seen.push([now - at(0), timer.dueSince - at(0)]);
+      if (seen.length > 1) return NEVER;
+      stallLoop(ms);
+      return at(next);
+    });
+    timer.arm(at(100));
+    vi.advanceTimersByTime(1_000);
+    expect(seen).toEqual([
+      [100, 100],
+      [then, next],
+    ]);
+  },
+);
 
 test('it is due since the time at which it was to fire, also when it is armed again after a stall', () => {
   useFakeClock();

@@ -1,4 +1,4 @@
-import { answerWithin, NoAnswerError, PRIORITIES, TimeBudget } from '@locks/core/backend';
+import { answerWithin, NoAnswerError, PRIORITIES } from '@locks/core/backend';
 import type { Value } from '../driver/postgres-driver.ts';
 import type {
   PostgresStatements,
@@ -128,23 +128,12 @@ export class PostgresWaiterHeartbeat {
 
   /** Asks the listener first: it needs no connection of the pool, and the check shows whether the listener still lives. */
   async #ask(values: readonly Value[], silent: (error: NoAnswerError) => void): Promise<StatementResult> {
-    const call = (): StatementDeadline => {
-      const now = (): number => performance.now();
-      const budget = new TimeBudget(now(), ANSWER_MS);
-      return {
-        now,
-        // A connection that comes right after a stall of the event loop comes in time (docs/spec.md §2.9).
-        get deadline() {
-          budget.isOver(now());
-          return budget.endsAt;
-        },
-      };
-    };
+    const now = (): number => performance.now();
     const listener = this.#listener;
     if (listener?.key !== undefined) {
       try {
         const { key } = listener;
-        const result = await listener.run(this.#sql, [...values, key], call());
+        const result = await listener.run(this.#sql, [...values, key], { now, deadline: now() + ANSWER_MS });
         this.#told = key;
         return result;
       } catch (error) {
@@ -152,11 +141,23 @@ export class PostgresWaiterHeartbeat {
         if (error instanceof NoAnswerError) silent(error);
       }
     }
+    let isGivenUp = false;
+    // A connection that comes right after a stall of the event loop comes in time (docs/spec.md §2.9): the limit below says when it does not.
+    const call: StatementDeadline = {
+      now,
+      get deadline() {
+        return isGivenUp ? Number.NEGATIVE_INFINITY : now() + ANSWER_MS;
+      },
+    };
     // A driver may take long to find that no connection can be made.
-    const asked = this.#statements.run(this.#sql, [...values, null], call(), PRIORITIES.holder);
-    const result = await answerWithin(asked, ANSWER_MS + SILENCE_NOTICED_MS);
-    this.#told = undefined;
-    return result;
+    const asked = this.#statements.run(this.#sql, [...values, null], call, PRIORITIES.holder);
+    try {
+      const result = await answerWithin(asked, ANSWER_MS + SILENCE_NOTICED_MS);
+      this.#told = undefined;
+      return result;
+    } finally {
+      isGivenUp = true;
+    }
   }
 }
 
