@@ -6,7 +6,7 @@ import { packedPackages } from './packed.ts';
 import { type Manifest, publishedPackages, type WorkspacePackage } from './workspace.ts';
 
 /** The limit is that of core, with the suite and both formats; the other packages are far below. */
-const MOST_BYTES = 457_000;
+const MOST_BYTES = 459_500;
 const LISTS = join(root, 'etc/packed');
 /** `changeset version` writes it: a tarball of the repository has none before the first release. */
 const CHANGELOG = 'CHANGELOG.md';
