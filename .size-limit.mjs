@@ -2,7 +2,7 @@
 // `ignore`: modules that the user has anyway.
 const budgets = [
   // What looks for circles over processes is loaded by the first long wait, and has a budget of its own.
-  { name: 'core', limit: '24.7 kB', ignore: ['./long-waits.js'] },
+  { name: 'core', limit: '24.8 kB', ignore: ['./long-waits.js'] },
   {
     name: 'core, of long waits',
     file: 'core/dist/long-waits.js',
@@ -31,15 +31,15 @@ const budgets = [
       '../timer.js',
     ],
   },
-  { name: 'file', limit: '23.3 kB', ignore: ['@locks/core'] },
+  { name: 'file', limit: '23.6 kB', ignore: ['@locks/core'] },
   { name: 'redis-glide', limit: '24.4 kB', ignore: ['@locks/core', '@valkey/valkey-glide'] },
   { name: 'redis-ioredis', limit: '24.3 kB', ignore: ['@locks/core', 'ioredis'] },
   { name: 'upstash', limit: '23.1 kB', ignore: ['@locks/core'] },
   { name: 'redis-node', limit: '24.25 kB', ignore: ['@locks/core', 'redis', '@redis/*'] },
-  { name: 'dynamodb', limit: '19.9 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
-  { name: 's3', limit: '20.1 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
-  { name: 'mongodb', limit: '19.4 kB', ignore: ['@locks/core', 'mongodb'] },
-  { name: 'nats', limit: '21.1 kB', ignore: ['@locks/core', '@nats-io/*'] },
+  { name: 'dynamodb', limit: '20.1 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
+  { name: 's3', limit: '20.3 kB', ignore: ['@locks/core', '@aws-sdk/*'] },
+  { name: 'mongodb', limit: '19.6 kB', ignore: ['@locks/core', 'mongodb'] },
+  { name: 'nats', limit: '21.3 kB', ignore: ['@locks/core', '@nats-io/*'] },
   { name: 'redisson', limit: '6.3 kB', ignore: ['@locks/core'] },
 ];
 

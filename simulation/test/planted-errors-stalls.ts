@@ -1,6 +1,6 @@
 import type { PlantedError } from './planted-error.ts';
 
-/** What a stall of an event loop brings to light: bugs of the track record, and lines that stand for others. */
+/** What a stall of an event loop, or a connection without a pause, brings to light: bugs of the track record, and lines that stand for others. */
 export const errorsOfStalls: readonly PlantedError[] = [
   {
     backend: 'rules',
@@ -60,6 +60,16 @@ export const errorsOfStalls: readonly PlantedError[] = [
       file: 'postgres/src/lease/waiter-heartbeat.ts',
       from: 'return isGivenUp ? Number.NEGATIVE_INFINITY : now() + ANSWER_MS;',
       to: 'return ((this as { readAt?: number }).readAt ??= now() + ANSWER_MS);',
+    },
+  },
+  {
+    backend: 'postgres',
+    what: 'renewals without a pause keep acquires from the pool for ever',
+    seed: 1_157_787_077,
+    change: {
+      file: 'core/src/backend/connection-queue.ts',
+      from: 'this.#passes < MOST_PASSES',
+      to: 'true',
     },
   },
 ];

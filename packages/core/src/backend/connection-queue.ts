@@ -11,6 +11,9 @@ export const PRIORITIES = {
 /** How urgent a call is: the order in which calls that wait for a connection get one. */
 export type Priority = (typeof PRIORITIES)[keyof typeof PRIORITIES];
 
+/** So often one after the other the oldest request lets more urgent ones pass: renewals without a pause would let nothing else through. */
+const MOST_PASSES = 32;
+
 /** The pool of a client library, as a {@link ConnectionQueue} needs it. */
 export interface ConnectionPool<C> {
   /** The most connections that the pool lends at a time; `Infinity`: as many as are asked for. */
@@ -33,7 +36,7 @@ export interface ConnectionRequest<C> {
 
 /**
  * The queue in front of a pool of connections: releases, renewals and abandons come before acquires, however many of those
- * wait. The pool is never asked for more connections than it lends: its own queue, which knows no priorities, stays short.
+ * wait; one in 33 requests is the oldest one, whatever it is. The pool is never asked for more connections than it lends: its own queue, which knows no priorities, stays short.
  *
  * @example
  * ```ts
@@ -63,6 +66,8 @@ export class ConnectionQueue<C> {
   /** Connections that the pool was asked for, or has lent. */
   #taken = 0;
   #asking = false;
+  /** How often the oldest request has let others pass. */
+  #passes = 0;
 
   constructor(pool: ConnectionPool<C>) {
     this.#pool = pool;
@@ -120,7 +125,13 @@ export class ConnectionQueue<C> {
   }
 
   #mostUrgent(): ConnectionRequest<C> | undefined {
-    return this.#take(PRIORITIES.holder, (one, other) => one.priority < other.priority);
+    const [oldest] = this.#waiting;
+    let next = oldest;
+    if (oldest === undefined || this.#passes < MOST_PASSES)
+      next = this.#take(PRIORITIES.holder, (one, other) => one.priority < other.priority);
+    else this.#remove(oldest);
+    this.#passes = next === oldest ? 0 : this.#passes + 1;
+    return next;
   }
 
   /** A failed connect fails the least urgent request, so that acquires do not use up the connects of a release beside them. */

@@ -69,6 +69,21 @@ describe('ConnectionQueue', () => {
     expect(served).toEqual(['holder 1', 'holder 2', 'abandon', 'acquire 1', 'acquire 2']);
   });
 
+  it('lets a request go in the end, however many that are more urgent come all the time', () => {
+    const { pool, queue, served, add } = setUp(1);
+    add('acquire', PRIORITIES.acquire);
+    for (let turn = 0; turn < 70; turn += 1) {
+      add(`renew ${turn}`, PRIORITIES.holder);
+      pool.answer();
+      queue.returned();
+    }
+    expect(served.indexOf('acquire')).toBe(32);
+    // Those that it let pass, and those behind it, keep their order.
+    expect(served.filter((name) => name !== 'acquire')).toEqual(
+      Array.from({ length: 69 }, (_, turn) => `renew ${turn}`),
+    );
+  });
+
   it('serves a request by the priority that it has when a connection comes', () => {
     const { pool, served, add } = setUp(1);
     let priority: Priority = acquire;
