@@ -537,7 +537,7 @@ export const notOptions: Readonly<Record<string, string>> = {
   '@locks/core/doctor: oldVersion(versions)': 'what adapters know of their servers',
   '@locks/record-protocol/table: decodeState(__0)': 'a row',
   '@locks/record-protocol/table: encodeSole(mode)': 'a mode',
-  '@locks/record-protocol/table: encodeState(__0)': 'a row',
+  '@locks/record-protocol/table: encodeState(state)': 'a row',
   '@locks/record-protocol/table: timesFromWrite(__0)': 'a hold',
   '@locks/record-protocol/table: untilFromWrite(__0)': 'a hold with its times',
   '@locks/record-protocol: clockOf(__0)': 'options that were checked',
