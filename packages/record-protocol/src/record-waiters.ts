@@ -14,13 +14,14 @@ import { isOvertaken, type LockTable, type RowChange, type Snapshot } from './lo
 import type { RowDecision } from './row-decision.ts';
 import type { RowWriter } from './row-writer.ts';
 import type { RowsInUse, WaiterHooks } from './rows-in-use.ts';
+import { DRIFT } from './store-clock.ts';
 import { ownLimit, type TimeLimit } from './time-limit.ts';
 
 /** The part of the time after which a client counts as dead, between two of its heartbeats. */
 const BEATS = 1_400 / 3_000;
 const MIN_POLL_MS = 5;
 /** The part of the time left of a hold that has passed for certain when it ends: the rest is for clocks that run apart. */
-const LEAST_PART = 0.99;
+const LEAST_PART = 1 - DRIFT;
 /** A waiter that could enter and did not for this part of that time may be dead. */
 const IDLE_PART = 1 / 8;
 /** The interval at which waiters are compared with a row that did not change. */

@@ -3,7 +3,7 @@ import { NoTimeError } from './no-time-error.ts';
 import type { RecordClock } from './record-store.ts';
 
 /** How much faster or slower one clock may run than another. */
-const DRIFT = 0.01;
+export const DRIFT = 0.01;
 /** A time that was told longer ago than this bounds the present one within more than 1.2 s: the drift of a minute, to both sides. */
 const OLD_MICROS = 60_000_000;
 /** A hold that is granted by a time older than this could end 3 s later than it must. */
